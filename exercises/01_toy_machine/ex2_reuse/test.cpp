@@ -13,11 +13,11 @@ TEST_CASE("as few cycles as can be") {
   const Trace trace = answer();
   trace.check_cycles(
       25, {{"no-reuse", trace.cost().loads == 16,
-            "16 LOADs, four for each element; begin an element with the values that the previous "
-            "one left"},
+            "16 LOADs, four for each element, although an element can begin with the values that "
+            "the previous one left"},
            {"one-operand-kept", trace.cost().loads == 15,
-            "one operand kept, three can be: at each of the three changes of the element"},
+            "one operand was kept, but three can be, one at each change to the next element"},
            {"row-by-row", trace.cost().loads == 14 && jumps(trace.program()),
-            "two operands kept, three can be: where two elements in turn share no row and no "
-            "column, nothing can; c00, c01, c11, c10 always share one"}});
+            "two operands were kept, but three can be, if two consecutive elements always share a "
+            "row or a column, as in the order c00, c01, c11, c10"}});
 }

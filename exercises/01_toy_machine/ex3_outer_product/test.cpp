@@ -17,6 +17,6 @@ TEST_CASE("as few cycles as can be") {
             "of B and do all four products before the next"},
            {"row-by-row",
             (trace.cost().loads == 12 || trace.cost().loads == 11) && jumps(trace.program()),
-            "6 LOADs for a k; after c01 go to c11, which needs one new operand, not to c10, which "
-            "needs two"}});
+            "6 LOADs for a k, because c10 after c01 needs two new operands, while c11 needs only "
+            "one"}});
 }

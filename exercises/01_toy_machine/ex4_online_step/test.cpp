@@ -70,7 +70,7 @@ static void check_softmax(const std::vector<float>& x) {
         "multiplied by it. Was the old maximum still there when you computed m - m'?"},
        {"rescale-on-new-term",
         with(x, [](F s, F x, F m, F m_new) { return s + e(m - m_new) * e(x - m_new); }),
-        "the factor e^(m - m') is on the new term; that one is relative to m' already, the old sum "
+        "the factor e^(m - m') is on the new term, which is relative to m' already; the old sum "
         "needs it"},
        {"factor-on-both",
         with(x, [](F s, F x, F m, F m_new) { return (s + e(x - m_new)) * e(m - m_new); }),
@@ -96,7 +96,7 @@ static void check_softmax(const std::vector<float>& x) {
                 [](State state, F x) {
                   return State{state.m, state.s + e(x - state.m)};
                 }),
-        "m stays x0: without MAX an x far above it overflows"},
+        "m stays x0, because MAX is missing, so that an x far above it overflows"},
        {"maximum-replaced",
         softmax(x,
                 [](State state, F x) {

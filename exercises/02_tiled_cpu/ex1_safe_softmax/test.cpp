@@ -124,13 +124,15 @@ static void check_softmax(const std::vector<float>& x) {
         terms(x, [&](float v) { return std::exp(v - m) / std::exp(last - m); }),
         "the weights are divided by the last term, not by the sum of all: += and not ="},
        {"summed-while-looking", summed_meanwhile(x, m),
-        "the sum was made in the loop that looks for the maximum, so each term is relative to the "
-        "largest score so far; the maximum comes first, or the sum must be corrected (02.2)"},
+        "the sum was computed in the loop that looks for the maximum, so that each term is "
+        "relative to the largest score so far; compute the maximum first, or correct the sum "
+        "(02.2)"},
        {"divided-while-summing", divided_meanwhile(x, true, &m), kDividedMeanwhile},
        {"divided-while-summing", divided_meanwhile(x, false, &m), kDividedMeanwhile},
        {"divided-while-summing", divided_meanwhile(x, true, nullptr),
-        "all is done in one loop: each weight is relative to the largest score so far and divided "
-        "by the sum so far; first the maximum, then the whole sum, then the weights"},
+        "one loop does everything, so that each weight is relative to the largest score so far and "
+        "divided by the sum so far; compute first the maximum, then the whole sum, then the "
+        "weights"},
        {"sum-starts-at-one",
         divided(
             x, [&](float v) { return std::exp(v - m); },
@@ -141,8 +143,8 @@ static void check_softmax(const std::vector<float>& x) {
        {"max-outside-exponent", normalised(x, [&](float v) { return std::exp(v) - m; }),
         "this is e^x - m; the maximum is subtracted in the exponent: e^(x - m)"},
        {"largest-magnitude", normalised(x, [&](float v) { return std::exp(v - magnitude); }),
-        "the largest |x| was subtracted; where that is a score far below zero every term is 0, and "
-        "0 / 0 is NaN"},
+        "the largest |x| was subtracted; if that is a score far below zero, every term is 0, and 0 "
+        "/ 0 is NaN"},
        {"max-starts-at-zero",
         normalised(x, [&](float v) { return std::exp(v - std::max(m, 0.0f)); }),
         "the maximum started at 0, or at numeric_limits<float>::min(), the smallest number above "

@@ -78,7 +78,7 @@ static void check_row(const std::vector<float>& x) {
         "l was moved to the new maximum, and the new term never added"},
        {"new-term-forgotten",
         sums(x, [](F l, F x, F m, F m_new) { return x > m ? l * e(m - m_new) : l + e(x - m_new); }),
-        "a new maximum has a term, too: e^(x - m') = 1; l was moved to it, and the 1 never added"},
+        "l was moved to the new maximum, but its own term, e^(x - m') = 1, was never added"},
        {"only-new-maximum-counts",
         sums(x, [](F l, F x, F m, F m_new) { return x > m ? l * e(m - m_new) + 1 : l; }),
         "a score that is no new maximum was left out of l; it has a term, too"},
@@ -95,24 +95,26 @@ static void check_row(const std::vector<float>& x) {
         "the factor is e^(m - x); if x is not the new maximum it must be 1: e^(m - m')"},
        {"factor-of-score",
         sums(x, [](F l, F x, F, F m_new) { return l * e(m_new - x) + e(x - m_new); }),
-        "the factor is e^(m' - x), of the new maximum and the score; it is e^(m - m')"},
+        "the factor is e^(m' - x), from the new maximum and the score, but it should be e^(m - "
+        "m')"},
        {"old-sum-forgotten",
         sums(x, [](F l, F x, F m, F m_new) { return x > m ? l * e(m - m_new) + 1 : e(x - m_new); }),
-        "a score that is no new maximum made l its own term alone; it is added: += and not ="},
+        "a score that is no new maximum replaced l by its own term, which should be added with +="},
        {"old-sum-forgotten",
         sums(x, [](F l, F x, F m, F m_new) { return x > m ? 1 : l + e(x - m_new); }),
         "a new maximum made l its own term alone; the old sum, times the factor, belongs to it"},
        {"new-term-is-one", sums(x, [](F l, F, F m, F m_new) { return l * e(m - m_new) + 1; }),
-        "1 was added: that is the new term only if x is the new maximum; else it is e^(x - m')"},
+        "1 was added, which is the new term only if x is the new maximum; otherwise it is e^(x - "
+        "m')"},
        {"no-maximum", sums(x, [](F l, F x, F, F) { return l + e(x); }),
-        "l is the sum of e^x: no maximum was subtracted"},
+        "l is the sum of e^x, because no maximum was subtracted"},
        {"maximum-not-stored",
         states(x,
                [](F& m, F& l, F x) {
                  const F m_new = std::max(m, x);
                  l = l * e(m - m_new) + e(x - m_new);
                }),
-        "m stays what it was: store the new maximum"},
+        "m stays the same, because the new maximum is not stored"},
        {"maximum-replaced",
         states(x,
                [](F& m, F& l, F x) {

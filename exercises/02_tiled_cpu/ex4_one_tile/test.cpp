@@ -35,7 +35,7 @@ static Numbers attended_meanwhile(const std::vector<float>& s, fa::View<const fl
   return all;
 }
 
-static const char* const kNoMax = "m is right, but p is e^s: the maximum is not subtracted";
+static const char* const kNoMax = "m is right, but p is e^s, because the maximum is not subtracted";
 
 // `sign` of all scores; 0: mixed.
 static void check_tile(int keys, int dim, float sharpness, int sign = 0) {
@@ -76,7 +76,8 @@ static void check_tile(int keys, int dim, float sharpness, int sign = 0) {
     return attended(s, V, largest, factor, largest);
   };
   const char* const piled =
-      "each score has those before it in it: the sum over d begins at 0 for each key";
+      "each score contains the previous ones, because the sum over d does not begin at 0 for each "
+      "key";
   const State state = attend_tile(q, K, V, scale);
   Numbers got = {state.m, state.l};
   got.insert(got.end(), state.o.begin(), state.o.end());
@@ -94,8 +95,8 @@ static void check_tile(int keys, int dim, float sharpness, int sign = 0) {
        {"scale-in-maximum-only", attended(raw, V, m, 1, m),
         "m is the maximum of the scaled scores, and the exponents are of q.k without the scale"},
        {"summed-while-looking", attended_meanwhile(scaled, V),
-        "l and o were made in the loop that looks for the maximum, so each p is relative to the "
-        "largest score so far; first all scores and m, then all p"},
+        "l and o were computed in the loop that looks for the maximum, so that each p is relative "
+        "to the largest score so far; compute all scores and m first"},
        {"score-not-reset", from_scores(piled_up, scale), piled},
        {"score-not-reset", from_scores(piled_up_scaled, 1), piled},
        {"v-for-k", from_scores(tiles::scores(q, {v, keys, dim}, 1), scale),
@@ -114,12 +115,13 @@ static void check_tile(int keys, int dim, float sharpness, int sign = 0) {
        {"weights-not-summed", changed([](Numbers& all) { all[1] = 0; }),
         "m and o are right; l, the sum of all p, was never added up"},
        {"summed-for-each-element", changed([&](Numbers& all) { all[1] *= dim; }),
-        "p was added to l once for each element of o: that line belongs before the loop over d"},
+        "p was added to l once for each element of o, because that line is inside the loop over d"},
        {"sum-starts-at-one", changed([](Numbers& all) { all[1] += 1; }),
         "m and o are right, and l is larger by 1: it began with 1, or the best key was added "
         "twice; its p = 1 is in the sum already"},
        {"best-key-left-out", changed([](Numbers& all) { all[1] -= 1; }),
-        "m and o are right, and l is smaller by 1: the p of the best key belongs to the sum, too"},
+        "m and o are right, but l is smaller by 1, because the p of the best key is missing in the "
+        "sum"},
        {"first-key-left-out", without(0, true, true), "l and o begin at the second key"},
        {"first-key-left-out", without(0, true, false), "l begins at the second key"},
        {"first-key-left-out", without(0, false, true), "o begins at the second key"},

@@ -23,8 +23,8 @@ static Numbers masked(const std::vector<float>& s, int64_t keys, Hides hides, fl
 }
 
 static const char* const kLarge =
-    "hidden scores are a large negative number; if a query sees no key at all, its weights are "
-    "then 1 and not 0: -inf says it";
+    "hidden scores are a large negative number instead of -inf; if a query sees no key at all, its "
+    "weights are then 1 and not 0";
 
 static void check_tile(int64_t queries, int64_t keys, Corner at) {
   const std::vector<float> s = exercise::random_numbers(static_cast<int>(queries * keys), 1);
@@ -55,7 +55,8 @@ static void check_tile(int64_t queries, int64_t keys, Corner at) {
         s, keys, [=](int64_t i, int64_t j) { return j > std::max(i + corner + longer, key); },
         -tiles::kInfinity);
   };
-  const char* relative = "i and j are counted from the tile's corner; right in the first tile only";
+  const char* relative =
+      "i and j are counted from the tile's corner, which is right in the first tile only";
   exercise::check_output(
       {"s", static_cast<int>(keys), 0}, exercise::numbers(got), right,
       {{"tile-relative", hidden(longer), relative},
@@ -104,13 +105,13 @@ static void check_tile(int64_t queries, int64_t keys, Corner at) {
         "a tile whose first key comes after its last query was left unchanged; this function must "
         "write -inf, and with len_kv - len_q the query may even see the key"},
        {"first-key-always-seen", not_before(0),
-        "a query that sees no key of this tile sees its first one: the last key that it sees was "
-        "not allowed below 0; then there is none"},
+        "a query that sees no key of this tile got its first key, because the last visible key was "
+        "not allowed to be below 0, where no key is visible"},
        {"first-key-always-seen", not_before(-at.key),
-        "a query that sees no key sees key 0: the last key that it sees was not allowed below 0; "
-        "then there is none"},
+        "a query that sees no key got key 0, because the last visible key was not allowed to be "
+        "below 0, where no key is visible"},
        {"next-key-seen", hidden(corner + longer + 1),
-        "each query sees one key too many: the key after its own"},
+        "each query sees one key too many, which is the key after its own"},
        {"nothing-hidden", exercise::numbers(s), "no score was hidden"},
        {"own-key-hidden", hidden(corner + longer - 1),
         "one key too many is hidden from each query: a token sees itself, so > and not >="},

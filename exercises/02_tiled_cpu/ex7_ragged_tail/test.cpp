@@ -77,7 +77,8 @@ static void check_attend(int keys, int block, float q_scale = 1) {
   Problem k_for_v = problem, v_for_k = problem;
   k_for_v.v = problem.k, v_for_k.k = problem.v;
   const char* leak =
-      "the rows past the end are zeros, and score 0; e^(0 - m) is a weight: they must score -inf";
+      "the rows past the end are zeros with the score 0, whose weight is e^(0 - m); their score "
+      "must be -inf";
   exercise::check_output(
       {"o, log-sum-exp", 0, 1e-4},
       finished(attend(problem.q, {problem.k.data(), keys, dim}, {problem.v.data(), keys, dim},
@@ -97,10 +98,10 @@ static void check_attend(int keys, int block, float q_scale = 1) {
        {"full-last-tile-hidden", attended(problem, full ? no_full_tail : all),
         "keys % block is 0 when the last tile is full, and then all of it was hidden"},
        {"score-zero-hidden", finished(state_of(problem, all, 0)),
-        "what scores 0 was hidden; a real key may score 0, too: only its number tells what is past "
-        "the end"},
+        "every key with the score 0 was hidden, but a real key may have the score 0, too; only the "
+        "number of a key tells whether it is past the end"},
        {"every-tile-cut", attended(problem, every_cut),
-        "every tile was cut as the last one is; the others are full"},
+        "every tile was cut off like the last one, but the others are full"},
        {"first-tile-only", attended(problem, first_only), "only the first tile was taken in"},
        {"row-of-the-tile-compared", attended(problem, cut_in_tile),
         "j counts the rows of the tile, and was compared with the number of all keys; row j of the "

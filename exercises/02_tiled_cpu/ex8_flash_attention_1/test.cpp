@@ -173,11 +173,12 @@ TEST_CASE("what crosses between slow and fast memory") {
         "K and V were loaded once for each pair of tiles; load a tile of keys once, before the "
         "loop over the queries"},
        {"load-output-skipped", t.kv_loads == 5 && t.output_loads == 0 && t.output_stores == 20,
-        "each tile of keys begins with an empty state: load what the tiles before have left"},
+        "each tile of keys begins with an empty state instead of the one that the earlier tiles "
+        "have left"},
        {"first-load-saved",
         t.q_loads == 20 && t.kv_loads == 5 && t.output_loads == 16 && t.output_stores == 20,
-        "right, but for one tile of keys the states were not loaded: those without a key are in "
-        "slow memory from the start, so that every tile of keys does the same"},
+        "right, but for one tile of keys the states were not loaded; slow memory holds states "
+        "without a key from the start, so that every tile of keys can do the same"},
        {"queries-kept", t.q_loads == 4 && t.kv_loads == 5 && t.output_stores == 20,
         "each tile of queries was loaded once and kept; fast memory has room for one: load it when "
         "a tile of keys meets it"},

@@ -82,7 +82,7 @@ static void check_A() {
         "the lanes went to the right after each 8; the first 16 lanes give 16 rows, and the next "
         "16 the same rows, further right: lane / 16"},
        {"step-down", with<MMAS_D>(16 * ROW, right),
-        "each step went 16 rows down; the tiles lie side by side, 32 bytes apart"},
+        "each step went 16 rows down; the tiles are side by side, 32 bytes apart"},
        {"right-half-forgotten", with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW; }),
         "lanes 16-31 gave the addresses of lanes 0-15 again, so registers 2 and 3 repeat 0 and 1; "
         "they hold the columns to the right"},

@@ -79,17 +79,18 @@ static void check_V() {
         "the lanes gave addresses of columns, and the steps went down; with .trans, too, a lane "
         "gives the address of a row of 16 bytes, and a step is 8 columns to the right"},
        {"loader-of-k", with<MMAS_D>(false, 16, of_k),
-        "this is the loader of K: for V the second matrix is the next 8 keys of the same columns, "
-        "and two neighbouring keys must share a register: .trans"},
+        "this is the loader of K; for V the second matrix is the next 8 keys of the same columns, "
+        "and V needs .trans, because two neighbouring keys must share a register"},
        {"loader-of-k", with<MMAS_D>(false, 32, of_k),
-        "this is the loader of K: for V the second matrix is the next 8 keys of the same columns, "
-        "two neighbouring keys must share a register: .trans, and a step is 8 columns"},
+        "this is the loader of K; for V the second matrix is the next 8 keys of the same columns, "
+        "V needs .trans, because two neighbouring keys must share a register, and a step is 8 "
+        "columns"},
        {"loader-of-k",
         with<MMAS_D>(false, 32,
                      [](uint32_t lane) { return lane % 8 * 2 * ROW + lane / 8 % 2 * 16; }),
-        "this is the loader of K, its ROW_BYTES too: here a row is MMAS_D * 8 elements, the second "
-        "matrix is the next 8 keys of the same columns, and two neighbouring keys must share a "
-        "register: .trans"},
+        "this is the loader of K with its ROW_BYTES; for V a row is MMAS_D * 8 elements, the "
+        "second matrix is the next 8 keys of the same columns, and V needs .trans, because two "
+        "neighbouring keys must share a register"},
        {"addresses-of-k", with<MMAS_D>(true, 32, of_k),
         "lanes 8-15 gave keys 0-7 again, further right, and each step went 16 columns on, as for "
         "K; the second half of operand B is keys 8-15 of the same columns, and a step is 8 "

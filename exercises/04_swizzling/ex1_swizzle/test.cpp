@@ -21,16 +21,16 @@ static const char* const kLeavesRow =
     "the term grows without end and moves chunks to other rows; take it modulo the chunks of a "
     "row, at most 8";
 static const char* const kAdded =
-    "the term was added: it carries, and a chunk leaves its row or meets another; XOR it, or let "
-    "the sum wrap within the row";
+    "the term was added, so that it carries, and a chunk leaves its row or collides with another; "
+    "XOR it, or let the sum wrap within the row";
 static const Formula kFormulas[] = {
     {"not-swizzled", [](uint32_t o, uint32_t) { return o; },
      "every chunk stays where it was, so eight rows of a column are in the same banks"},
     {"half-lines",
      [](uint32_t o, uint32_t w) { return w == 16 ? o : o ^ o / w % 8 / std::max(64 / w, 1u) << 4; },
-     "rows are counted in units of 64 bytes; with 32 bytes per row the term is row / 2, which XORs "
-     "the bit of the row's own number into the address: two rows swap places and the conflict "
-     "stays; a line has 128 bytes"},
+     "rows are counted in units of 64 bytes, but a line has 128 bytes; with 32 bytes per row the "
+     "term is row / 2, which XORs a bit of the row's number into the address, so that two rows "
+     "swap places and the conflict stays"},
     {"row-number-at-every-width", [](uint32_t o, uint32_t w) { return o ^ o / w % 8 << 4; },
      "row % 8 was XORed at every width; a row of less than 128 bytes has fewer than 8 chunks, and "
      "the term reaches into the bits of the row"},

@@ -190,8 +190,8 @@ static void check_longest(const std::vector<int>& lengths) {
       {"tiles of the longest", 0, 0}, {static_cast<double>(tiles_of_longest(packed, BLOCK_Q))},
       up(longest),
       {{"tiles-of-all-rows", up(total),
-        "these are the tiles of all rows of the tensor: right, and most blocks have nothing to do; "
-        "the longest sequence tells"},
+        "these are the tiles of all rows of the tensor, which is right, but most blocks have "
+        "nothing to do; the longest sequence decides"},
        {"tiles-added-up",
         {static_cast<double>(sum)},
         "the tiles of all sequences were added; the grid has a dimension for the sequences"},
@@ -203,7 +203,8 @@ static void check_longest(const std::vector<int>& lengths) {
         "longest / block_q + 1 is one tile too many if nothing is left over"},
        {"rows-for-tiles",
         {static_cast<double>(longest)},
-        "this is how many rows the longest has; its tiles are rows / block_q, rounded up"},
+        "this is the number of rows of the longest sequence; it has rows / block_q tiles, rounded "
+        "up"},
        {"first-sequence-for-longest", up(lengths.front()),
         "this is the first sequence; look at all of them"},
        {"last-sequence-for-longest", up(lengths.back()),
@@ -215,7 +216,8 @@ static void check_longest(const std::vector<int>& lengths) {
        {"one-sequence-too-many", up(std::max(longest, 30)),
         "after the last start there is no sequence: the last one is sequences - 1"},
        {"longest-of-keys", longest_in(kv_lengths),
-        "this is the longest in keys; the grid has tiles of queries: q_starts"},
+        "this is the sequence with the most keys, but the grid has tiles of queries, so use "
+        "q_starts"},
        {"shortest-for-longest", up(*std::min_element(lengths.begin(), lengths.end())),
         "this is the shortest sequence"}});
 }

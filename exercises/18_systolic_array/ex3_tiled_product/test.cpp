@@ -74,8 +74,8 @@ static void check_cycles(const Sizes& s) {
        {"rest-that-is-zero", number(with_rest(true, false, false)), rest},
        {"rest-that-is-zero", number(with_rest(false, true, false)), rest},
        {"rest-that-is-zero", number(with_rest(true, true, true)),
-        "K / rows full tiles and one of what is left over, and that may be nothing: then there is "
-        "no such tile"},
+        "there are K / rows full tiles and one tile for the rest, even if the rest is 0; then "
+        "there is no such tile"},
        {"drained-once",
         number(over_tiles(s, r, c, [m](int, int) { return m; }) + std::min(rows, K) +
                std::min(cols, N) - 2),
@@ -84,10 +84,12 @@ static void check_cycles(const Sizes& s) {
         "A is cut into blocks of rows; the array does not limit M, A streams past"},
        {"two-forgotten",
         number(over_tiles(s, r, c, [m](int height, int width) { return m + height + width; })),
-        "M + K + N: the first cycle of a tile is its first row's, column's and row of A's at once"},
+        "M + K + N counts the first cycle three times, for the first row, the first column and the "
+        "first row of A, which share it"},
        {"one-for-two",
         number(over_tiles(s, r, c, [m](int height, int width) { return m + height + width - 1; })),
-        "M + K + N - 1 for each tile: the first cycle is shared by three, so two are taken off"},
+        "M + K + N - 1 takes one cycle off for each tile, but three share the first cycle, so two "
+        "must be taken off"},
        {"rows-streamed-once",
         number(over_tiles(s, r, c, [](int height, int width) { return height + width - 2; }) + m),
         "M is counted once; all rows of A stream past each tile of B"},

@@ -47,7 +47,7 @@ static void check_path(const std::string& what, const std::vector<Task>& tasks) 
        {"latency-forgotten", number(largest(entered)),
         "a result is there when the array has drained, latency cycles after the unit is free"},
        {"latency-at-the-end-only", number(at_the_end),
-        "a task in the chain waits for the latency too: it needs the result"},
+        "a task in the chain waits for the latency too, because it needs the result"},
        {"only-the-first-need", number(largest(ends(tasks, Start::kFirst, true))),
         "a task needs all of its needs, not the first one"},
        {"only-the-last-need", number(largest(ends(tasks, Start::kLast, true))),
@@ -55,7 +55,8 @@ static void check_path(const std::string& what, const std::vector<Task>& tasks) 
        {"needs-ignored", number(largest(ends(tasks, Start::kNone, true))),
         "every task starts in cycle 0; it must wait for what it needs"},
        {"needs-added-up", number(largest(ends(tasks, Start::kSum, true))),
-        "needs are waited for at the same time: the latest decides, they do not add up"},
+        "a task waits for all tasks that it needs at the same time, so the latest decides, and "
+        "their times do not add up"},
        {"start-carried-over", number(largest(ends(tasks, Start::kCarried, true))),
         "a task starts no earlier than the previous task of the list: start begins at 0 for each"},
        {"end-of-the-last-task", number(right.empty() ? 0 : right.back()),

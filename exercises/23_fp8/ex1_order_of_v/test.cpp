@@ -51,7 +51,8 @@ static const std::vector<Known>& all_known() {
       {"two-lanes-forgotten", [](int slot) { return packed(slot / 16 * 16 + slot % 8); },
        "four lanes have a row; after two of them it was lane 0 again"},
       {"lane-goes-on", [](int slot) { return packed(slot) + slot / 16 * 8; },
-       "t went on to 7 in the second half: slot / 4. The four lanes come again: slot % 16 / 4"},
+       "t counts to 7 in the second half, as slot / 4 does; the four lanes come again, so t is "
+       "slot % 16 / 4"},
       {"every-second-tile",
        [](int slot) {
          const int lane = slot % 16 / 4, tile = slot % 4 / 2 * 2 + slot / 16;

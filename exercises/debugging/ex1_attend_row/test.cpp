@@ -135,10 +135,10 @@ static void check_row(const std::vector<float>& s, const std::vector<float>& v, 
   mistake("new-terms-moved", Way::kNewTermsMoved,
           "the factor is on the new terms; those are relative to m' already, the old sums are not");
   mistake("maximum-not-stored", Way::kMaximumNotStored,
-          "m is never stored: each tile takes what was before for nothing");
+          "m is never stored, so that each tile takes the earlier tiles for nothing");
   mistake("terms-by-old-maximum", Way::kTermsByOldMaximum,
-          "the factor is right, but m grows only after the loop over the keys: the new terms are "
-          "e^(s - old m), in the first tile e^(s + Inf)");
+          "the factor is right, but m grows only after the loop over the keys, so that the new "
+          "terms are e^(s - old m), and e^(s + Inf) in the first tile");
   const std::string difference = exercise::difference({"o"}, {o}, {result(right)});
   exercise::check_shown(difference.empty(), difference, shown(trace, o), looks);
 }

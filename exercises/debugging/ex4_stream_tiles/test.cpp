@@ -127,7 +127,8 @@ static void check_stream(int num_tiles, uint64_t schedule) {
           "tile that it overwrites; and at the wait there is one group fewer in flight",
           {.load = Way::kBeforeBarrier, .wait = 1});
   const char* const nothing =
-      "each tile is waited for before the next is started: right, and two buffers for nothing";
+      "right, but the copy of the next tile starts only after the wait for the current one, so "
+      "that the second buffer gains nothing";
   mistake("nothing-in-flight", nothing, {.load = Way::kNotAhead});
   mistake("nothing-in-flight", nothing, {.load = Way::kBehindSum});
   mistake("nothing-in-flight", nothing, {.load = Way::kNotAhead, .barrier = Way::kBoth});

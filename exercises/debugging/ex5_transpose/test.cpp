@@ -24,15 +24,16 @@ TEST_CASE("a tile") {
   const bool out_of_bounds = exercise::has(report, HazardKind::kOutOfBounds);
   const std::vector<exercise::Suspect> suspects = {
       {"even-pitch", right && PITCH % 2 == 0 && PITCH % 32 && loads == 32 * std::gcd(PITCH, 32),
-       "with an even pitch rows of a column share a bank: two wavefronts for each load, or more"},
+       "with an even pitch rows of a column share a bank, so that each load takes two wavefronts "
+       "or more"},
       {"too-few-distances",
        right && PITCH % 32 == 0 && stores == 32 && loads > 32 && loads < 1024 &&
            sectors == ideal_sectors,
        "the rows are a multiple of 32 banks long, and moved against each other by too few "
        "distances: some of a column still share a bank; with single floats each of the 32 rows "
-       "needs a distance of its own (row % 8 is for chunks of 16 bytes)"},
+       "needs a different distance (row % 8 is for chunks of 16 bytes)"},
       {"conflict-moved", right && loads == 32 && stores == 1024,
-       "now the stores go down a column: what was slow has moved to them"},
+       "now the stores go down a column, so that they have the conflicts that the loads had"},
       {"global-out-of-order", right && loads + stores == 64 && sectors > ideal_sectors,
        "shared memory is fast, but neighbouring lanes no longer go to neighbouring addresses of "
        "global memory"},
@@ -57,5 +58,5 @@ TEST_CASE("a tile") {
   for (int i = 0; i < TILE * TILE; ++i) transposed.push_back(in[i % TILE * TILE + i / TILE]);
   exercise::check_output(
       {"out", TILE, 0}, exercise::numbers(out), transposed,
-      {{"not-transposed", exercise::numbers(in), "out is in as it was: rows became rows"}});
+      {{"not-transposed", exercise::numbers(in), "out is a copy of in, because rows became rows"}});
 }
