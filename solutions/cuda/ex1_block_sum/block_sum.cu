@@ -1,8 +1,8 @@
 // sums[b] = the sum of the numbers of block b, each of which has up to THREADS.
-// Why shuffles: lanes of a warp may run one after the other, so a lane's sum in shared memory is
-// not there for another lane without __syncwarp, twice per step. A shuffle waits for the lanes of
-// its mask, and needs no memory. Why three barriers are enough: only warp 0 reads the last 32 sums
-// of other warps, and the third barrier comes before that read.
+// The last steps use shuffles. Lanes of a warp may run one after the other, so another lane could
+// read a lane's sum in shared memory only with two __syncwarp per step. A shuffle waits for the
+// lanes of its mask and needs no memory. Three barriers are enough, because only warp 0 reads the
+// last 32 sums of other warps, and the third barrier comes before that read.
 
 constexpr int THREADS = 256;
 

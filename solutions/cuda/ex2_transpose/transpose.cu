@@ -1,8 +1,8 @@
 // out = in.T. `in` has `rows` rows of `columns` numbers.
-// Why x ^ y: a row of the tile fills the 32 banks once, so a whole column is in one bank. With
+// A row of the tile fills the 32 banks once, so without the XOR a whole column is in one bank. With
 // column ^ row in place of the column, the 32 words of a column are in 32 banks, and so are those
-// of a row. The store and the read must agree on the place. Padding would do the same, and costs
-// 128 bytes.
+// of a row. The store and the read must agree on the place. Padding would have the same effect, but
+// costs 128 bytes.
 
 constexpr int TILE = 32, STEP = 8;  // a block of TILE x STEP threads moves one tile
 

@@ -1,7 +1,8 @@
 // y = x, with the numbers of each tile in reverse order. A tile has THREADS float4. One block.
-// Why a group per tile, even an empty one: __pipeline_wait_prior(1) leaves the newest group in
-// flight, whatever is in it. Why two barriers: the wait covers only this thread's copies, so the
-// first makes sure that all have landed. The second comes before the next copy into this stage.
+// Each tile has a group, even an empty one, because __pipeline_wait_prior(1) leaves the newest
+// group in flight, whatever is in it. There are two barriers. The wait covers only this thread's
+// copies, so after the first barrier all copies have landed. The second comes before the next copy
+// into this stage.
 #include <cuda_pipeline.h>
 
 constexpr int THREADS = 128, STAGES = 2;

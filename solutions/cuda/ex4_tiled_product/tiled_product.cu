@@ -1,8 +1,8 @@
 // C = A B. A has m rows of k numbers, B has k rows of n, and C has m rows of n.
-// Why tiles: each number of a tile is loaded once and used by TILE threads. Why zeros at the edge:
-// a thread outside C still loads for the others and arrives at the barriers, and a zero adds
-// nothing. Why two barriers: the first comes before the tiles are read, and the second before the
-// next pass overwrites them.
+// With tiles, each number is loaded once and used by TILE threads. Numbers outside the matrices are
+// zeros, which add nothing, because a thread outside C still loads for the others and arrives at
+// the barriers. There are two barriers. The first comes before the tiles are read, and the second
+// before the next pass overwrites them.
 
 constexpr int TILE = 16;  // a block of TILE x TILE threads computes a tile of C
 
