@@ -7,88 +7,75 @@
 #include "exercises/support/warp.hpp"
 
 // Formulas that people write, for any width.
-struct Formula {
-  const char* name;
-  uint32_t (*place)(uint32_t offset, uint32_t row_bytes);
-  const char* explanation;
-};
-static uint32_t line(uint32_t offset, uint32_t row_bytes) {
-  return offset / std::max(row_bytes, 128u);
+static uint32_t place(const exercise::Changes& is, uint32_t offset, uint32_t row_bytes) {
+  const uint32_t row = offset / row_bytes, line = offset / std::max(row_bytes, 128u);
+  if (is("not-swizzled") || (is("half-lines") && row_bytes == 16)) return offset;
+  const uint32_t count = is("half-lines")            ? row % 8 / std::max(64 / row_bytes, 1u)
+                         : is("row-within-its-line") ? row % std::max(128 / row_bytes, 1u)
+                         : is("rows")                ? row
+                         : is("128")                 ? offset / 128
+                                                     : line;
+  const uint32_t modulo = is("of-8")                  ? 8
+                          : is("of-row")              ? row_bytes / 16
+                          : is("remainder-forgotten") ? ~0u
+                                                      : std::min(row_bytes, 128u) / 16;
+  const uint32_t term = count % modulo << is.integer("bit", 4);
+  return is("added") ? offset + term : offset ^ term;
 }
-static uint32_t chunks(uint32_t row_bytes) { return std::min(row_bytes, 128u) / 16; }
 
-static const char* const kLeavesRow =
-    "the term grows without end and moves chunks to other rows; take it modulo the chunks of a "
-    "row, at most 8";
-static const char* const kAdded =
-    "the term was added, so that it carries, and a chunk leaves its row or collides with another; "
-    "XOR it, or let the sum wrap within the row";
-static const Formula kFormulas[] = {
-    {"not-swizzled", [](uint32_t o, uint32_t) { return o; },
-     "every chunk stays where it was, so eight rows of a column are in the same banks"},
-    {"half-lines",
-     [](uint32_t o, uint32_t w) { return w == 16 ? o : o ^ o / w % 8 / std::max(64 / w, 1u) << 4; },
-     "rows are counted in units of 64 bytes, but a line has 128 bytes; with 32 bytes per row the "
-     "term is row / 2, which XORs a bit of the row's number into the address, so that two rows "
-     "swap places and the conflict stays"},
-    {"row-number-at-every-width", [](uint32_t o, uint32_t w) { return o ^ o / w % 8 << 4; },
-     "row % 8 was XORed at every width; a row of less than 128 bytes has fewer than 8 chunks, and "
-     "the term reaches into the bits of the row"},
-    {"row-for-line", [](uint32_t o, uint32_t w) { return o ^ o / w % chunks(w) << 4; },
-     "the term grows from row to row, but rows that share a line of 128 bytes do not collide; it "
-     "should grow from line to line"},
-    {"row-for-line", [](uint32_t o, uint32_t w) { return o ^ o / w % (w / 16) << 4; },
-     "the term grows from row to row, but rows that share a line of 128 bytes do not collide; it "
-     "should grow from line to line"},
-    {"remainder-forgotten", [](uint32_t o, uint32_t w) { return o ^ line(o, w) << 4; }, kLeavesRow},
-    {"remainder-forgotten", [](uint32_t o, uint32_t) { return o ^ o / 128 << 4; }, kLeavesRow},
-    {"remainder-forgotten", [](uint32_t o, uint32_t w) { return o ^ o / w << 4; }, kLeavesRow},
-    {"remainder-of-eight", [](uint32_t o, uint32_t w) { return o ^ line(o, w) % 8 << 4; },
-     "the number of the line was taken modulo 8 at every width; a row of less than 128 bytes has "
-     "fewer chunks, and the term reaches into the bits of the row"},
-    {"two-lines-a-row", [](uint32_t o, uint32_t w) { return o ^ o / 128 % chunks(w) << 4; },
-     "offset / 128 counts lines, and a row of 256 bytes has two: the term grows by 2 from row to "
-     "row and takes only four values; count rows there"},
-    {"two-lines-a-row", [](uint32_t o, uint32_t w) { return o ^ o / 128 % (w / 16) << 4; },
-     "offset / 128 counts lines, and a row of 256 bytes has two: the term grows by 2 from row to "
-     "row and takes only four values; count rows there"},
-    {"two-lines-a-row", [](uint32_t o, uint32_t) { return o ^ o / 128 % 8 << 4; },
-     "offset / 128 % 8 was XORed at every width: a row of 256 bytes has two lines, so the term "
-     "takes only four values there; a narrow one has fewer than 8 chunks"},
-    {"row-within-its-line",
-     [](uint32_t o, uint32_t w) { return o ^ o / w % std::max(128 / w, 1u) % chunks(w) << 4; },
-     "the term is the number of the row within its line of 128 bytes; these rows do not collide, "
-     "and lines do: divide by the rows of a line"},
-    {"chunks-for-bytes", [](uint32_t o, uint32_t w) { return o ^ line(o, w) % chunks(w); },
-     "the term was XORed into the lowest bits, the bytes within a chunk; the number of the chunk "
-     "begins at bit 4"},
-    {"chunks-for-bytes", [](uint32_t o, uint32_t w) { return o ^ o / w % 8; },
-     "the term was XORed into the lowest bits, the bytes within a chunk; the number of the chunk "
-     "begins at bit 4"},
-    {"chunks-for-bytes", [](uint32_t o, uint32_t w) { return o ^ line(o, w) % chunks(w) * 8; },
-     "the term was XORed one bit too low: a chunk has 8 elements, and 16 bytes"},
-    {"added-not-wrapped", [](uint32_t o, uint32_t w) { return o + line(o, w) % chunks(w) * 16; },
-     kAdded},
-    {"added-not-wrapped", [](uint32_t o, uint32_t w) { return o + o / w % 8 * 16; }, kAdded},
-    {"added-not-wrapped", [](uint32_t o, uint32_t w) { return o + o / w % chunks(w) * 16; },
-     kAdded},
-    {"row-padded", [](uint32_t o, uint32_t w) { return o + o / w * 16; },
-     "each row begins 16 bytes later than it should, as with padding; there is no room for that: a "
-     "chunk stays in its row"},
-};
+static const exercise::Table MISTAKES(R"(
+not-swizzled
+  every chunk stays where it was, so eight rows of a column are in the same banks
+half-lines: half-lines of-8
+  rows are counted in units of 64 bytes, but a line has 128 bytes; with 32 bytes per row the term is
+  row / 2, which XORs a bit of the row's number into the address, so that two rows swap places and
+  the conflict stays
+row-number-at-every-width: rows of-8
+  row % 8 was XORed at every width; a row of less than 128 bytes has fewer than 8 chunks, and the
+  term reaches into the bits of the row
+row-for-line: rows; rows of-row
+  the term grows from row to row, but rows that share a line of 128 bytes do not collide; it should
+  grow from line to line
+remainder-forgotten: remainder-forgotten; remainder-forgotten {128,rows}
+  the term grows without end and moves chunks to other rows; take it modulo the chunks of a row, at
+  most 8
+remainder-of-eight: of-8
+  the number of the line was taken modulo 8 at every width; a row of less than 128 bytes has fewer
+  chunks, and the term reaches into the bits of the row
+two-lines-a-row: 128; 128 of-row
+  offset / 128 counts lines, and a row of 256 bytes has two: the term grows by 2 from row to row and
+  takes only four values; count rows there
+two-lines-a-row: 128 of-8
+  offset / 128 % 8 was XORed at every width: a row of 256 bytes has two lines, so the term takes only
+  four values there; a narrow one has fewer than 8 chunks
+row-within-its-line
+  the term is the number of the row within its line of 128 bytes; these rows do not collide, and
+  lines do: divide by the rows of a line
+chunks-for-bytes: bit=0; rows of-8 bit=0
+  the term was XORed into the lowest bits, the bytes within a chunk; the number of the chunk begins
+  at bit 4
+chunks-for-bytes: bit=3
+  the term was XORed one bit too low: a chunk has 8 elements, and 16 bytes
+added-not-wrapped: added; added rows of-8; added rows
+  the term was added, so that it carries, and a chunk leaves its row or collides with another; XOR
+  it, or let the sum wrap within the row
+row-padded: added rows remainder-forgotten
+  each row begins 16 bytes later than it should, as with padding; there is no room for that: a chunk
+  stays in its row
+)");
 
 template <uint32_t ROW_BYTES>
 static void check_swizzle() {
   constexpr uint32_t ROWS = 64, CHUNKS = ROWS * ROW_BYTES / 16;
-  std::vector<uint32_t> place;  // the place of each chunk
+  std::vector<uint32_t> kept;  // the place of each chunk
   for (uint32_t chunk = 0; chunk < CHUNKS; ++chunk)
-    place.push_back(emulator::ex04::swizzle<ROW_BYTES>(chunk * 16));
+    kept.push_back(emulator::ex04::swizzle<ROW_BYTES>(chunk * 16));
 
   // The first thing that does not hold, and the first conflict.
   std::string message;
   std::vector<int> owner(CHUNKS, -1);
   for (uint32_t chunk = 0; chunk < CHUNKS && message.empty(); ++chunk) {
-    const uint32_t at = place[chunk], row = chunk * 16 / ROW_BYTES;
+    const uint32_t at = kept[chunk], row = chunk * 16 / ROW_BYTES;
     const std::string what = "offset " + std::to_string(chunk * 16) + " (row " +
                              std::to_string(row) + ") is kept at " + std::to_string(at);
     if (at % 16) {
@@ -106,7 +93,7 @@ static void check_swizzle() {
     const uint32_t row = chunk * 16 / ROW_BYTES, in_row = chunk % (ROW_BYTES / 16);
     if (row % 8) continue;
     uint32_t addresses[8];
-    for (uint32_t i = 0; i < 8; ++i) addresses[i] = place[chunk + i * ROW_BYTES / 16];
+    for (uint32_t i = 0; i < 8; ++i) addresses[i] = kept[chunk + i * ROW_BYTES / 16];
     const int wavefronts = fa::simt::matrix_wavefronts(addresses);
     conflict = wavefronts != 1;
     if (conflict) {
@@ -122,16 +109,14 @@ static void check_swizzle() {
     for (const uint32_t at : all) text += std::to_string(at) + " ";
     return text;
   };
-  std::vector<exercise::Look> looks;
-  for (const Formula& formula : kFormulas) {
-    std::vector<uint32_t> places;
-    for (uint32_t chunk = 0; chunk < CHUNKS; ++chunk)
-      places.push_back(formula.place(chunk * 16, ROW_BYTES));
-    looks.push_back({formula.name, shown(places), formula.explanation});
-  }
   exercise::check_shown(message.empty(),
-                        "rows of " + std::to_string(ROW_BYTES) + " bytes: " + message, shown(place),
-                        looks);
+                        "rows of " + std::to_string(ROW_BYTES) + " bytes: " + message, shown(kept),
+                        exercise::looks(MISTAKES, [&](const exercise::Changes& is) {
+                          std::vector<uint32_t> places;
+                          for (uint32_t chunk = 0; chunk < CHUNKS; ++chunk)
+                            places.push_back(place(is, chunk * 16, ROW_BYTES));
+                          return shown(places);
+                        }));
 }
 
 TEST_CASE("rows of 128 bytes") { check_swizzle<128>(); }

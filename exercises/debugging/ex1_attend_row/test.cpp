@@ -7,65 +7,83 @@
 
 using debugging::Step;
 
-enum class Way {
-  kRight,
-  kSumNotMoved,
-  kOutputNotMoved,
-  kMaximumMayFall,
-  kOnlyMaximumFalls,
-  kFactorOfTheTile,
-  kFactorUpsideDown,
-  kUpsideDownGuarded,
-  kMovedAfterAdding,
-  kMaximumNotStored,
-  kNewTermsMoved,
-  kFromTileMaximum,
-  kTermsByOldMaximum,
-  kFactorFromTileBefore,
-  kFactorFromTwoTiles,
-  kMaximumOfTwoTiles,
+// The trace in fp32, as the exercise computes it, and each mistake as a change to it.
+struct Way {
+  exercise::Changes is;
+
+  std::vector<Step> steps(const std::vector<float>& s, const std::vector<float>& v,
+                          size_t block) const {
+    std::vector<Step> trace;
+    float m = -INFINITY, l = 0, o = 0, before = -INFINITY;  // the previous tile alone
+    for (size_t first = 0; first < s.size(); first += block) {
+      const size_t last = std::min(first + block, s.size());
+      const float tile_max = *std::max_element(s.begin() + first, s.begin() + last);
+      const float larger = std::max(m, tile_max);
+      const float m_new = is("falls")                  ? tile_max
+                          : is("maximum-of-two-tiles") ? std::max(before, tile_max)
+                                                       : larger;
+      const float from = is("from-tile-before") ? before : is("from-tile") ? tile_max : m;
+      const float to = is("to-tile")        ? tile_max
+                       : is("to-two-tiles") ? std::max(before, tile_max)
+                                            : larger;
+      const float factor = is("guarded") && first == 0 ? 0
+                           : is("factor-upside-down")  ? std::exp(to - from)
+                                                       : std::exp(from - to);
+      const auto move = [&] {
+        if (!is("sum-not-moved")) l *= factor;
+        if (!is("output-not-moved")) o *= factor;
+      };
+      if (!is.any("moved-after-adding", "new-terms-moved")) move();
+      for (size_t j = first; j < last; ++j) {
+        const float p = std::exp(s[j] - (is("terms-by-old-maximum") ? m : m_new)) *
+                        (is("new-terms-moved") ? factor : 1);
+        l += p;
+        o += p * v[j];
+      }
+      if (is("moved-after-adding")) move();
+      if (!is("maximum-not-stored")) m = m_new;
+      before = tile_max;
+      trace.push_back({m, l, o});
+    }
+    return trace;
+  }
 };
 
-// The trace in fp32, as the exercise computes it, right or with a mistake.
-static std::vector<Step> steps(const std::vector<float>& s, const std::vector<float>& v,
-                               size_t block, Way way) {
-  std::vector<Step> trace;
-  float m = -INFINITY, l = 0, o = 0, before = -INFINITY;  // the previous tile alone
-  for (size_t first = 0; first < s.size(); first += block) {
-    const size_t last = std::min(first + block, s.size());
-    const float tile_max = *std::max_element(s.begin() + first, s.begin() + last);
-    const float larger = std::max(m, tile_max);
-    const bool falls = way == Way::kMaximumMayFall || way == Way::kOnlyMaximumFalls;
-    const float m_new = falls                            ? tile_max
-                        : way == Way::kMaximumOfTwoTiles ? std::max(before, tile_max)
-                                                         : larger;
-    const bool of_tile = way == Way::kMaximumMayFall || way == Way::kFactorOfTheTile;
-    const float factor =
-        way == Way::kFactorUpsideDown       ? std::exp(larger - m)
-        : way == Way::kUpsideDownGuarded    ? (first == 0 ? 0 : std::exp(larger - m))
-        : way == Way::kFactorFromTileBefore ? std::exp(before - larger)
-        : way == Way::kFactorFromTwoTiles   ? std::exp(before - std::max(before, tile_max))
-        : way == Way::kMaximumOfTwoTiles    ? std::exp(m - m_new)
-        : way == Way::kFromTileMaximum      ? std::exp(tile_max - larger)
-                                            : std::exp(m - (of_tile ? tile_max : larger));
-    const auto move = [&] {
-      if (way != Way::kSumNotMoved) l *= factor;
-      if (way != Way::kOutputNotMoved) o *= factor;
-    };
-    if (way != Way::kMovedAfterAdding && way != Way::kNewTermsMoved) move();
-    const float on_new = way == Way::kNewTermsMoved ? factor : 1;
-    for (size_t j = first; j < last; ++j) {
-      const float p = std::exp(s[j] - (way == Way::kTermsByOldMaximum ? m : m_new));
-      l += on_new * p;
-      o += on_new * p * v[j];
-    }
-    if (way == Way::kMovedAfterAdding) move();
-    if (way != Way::kMaximumNotStored) m = m_new;
-    before = tile_max;
-    trace.push_back({m, l, o});
-  }
-  return trace;
-}
+static const exercise::Table MISTAKES(R"(
+sum-not-moved
+  o moved to the new maximum and l did not: they are divided at the end, so both must
+output-not-moved
+  l moved to the new maximum and o did not: they are divided at the end, so both must
+maximum-may-fall: falls to-tile
+  m fell to the maximum of a lower tile, and e^(m - m') of the step down overflows
+maximum-may-fall: falls
+  m fell to the maximum of a lower tile; it is the largest of all tiles so far
+factor-of-the-tile: to-tile
+  the factor is e^(m - maximum of the tile); where the old maximum stays it must be 1
+factor-of-the-tile: from-tile
+  the factor is e^(maximum of the tile - m'); the old sums are relative to the old maximum, so that
+  it is e^(m - m')
+maximum-may-fall: maximum-of-two-tiles to-two-tiles
+  m is the larger of this tile's maximum and that of the tile before, so it can fall; it is the
+  largest of all tiles so far
+maximum-of-the-tile-before: from-tile-before
+  the factor is e^(maximum of the previous tile - m'); the old sums are relative to the largest of
+  all earlier tiles, which may be another one
+maximum-of-the-tile-before: from-tile-before to-two-tiles
+  the factor is made of this tile's maximum and that of the previous tile; the old sums are relative
+  to the largest of all earlier tiles, which may be another one
+factor-upside-down: factor-upside-down; factor-upside-down guarded
+  the factor is e^(m' - m); the old sums must shrink when the maximum grows
+moved-after-adding
+  l and o are moved after the new terms were added; those are relative to m' already
+new-terms-moved
+  the factor is on the new terms; those are relative to m' already, the old sums are not
+maximum-not-stored
+  m is never stored, so that each tile takes the earlier tiles for nothing
+terms-by-old-maximum
+  the factor is right, but m grows only after the loop over the keys, so that the new terms are e^(s
+  - old m), and e^(s + Inf) in the first tile
+)");
 
 // All that a mistake must explain. Many results are a NaN; the trace says which mistake made it.
 static std::string shown(const std::vector<Step>& trace, float result) {
@@ -94,53 +112,17 @@ static std::string table(const std::vector<Step>& got, const std::vector<Step>& 
 static void check_row(const std::vector<float>& s, const std::vector<float>& v, size_t block) {
   std::vector<Step> trace;
   const float o = debugging::attend_row(s, v, block, trace);
-  const std::vector<Step> right = steps(s, v, block, Way::kRight);
+  const std::vector<Step> right = Way{}.steps(s, v, block);
   INFO(table(trace, right));
   const auto result = [](const std::vector<Step>& steps) {
     return steps.back().o / steps.back().l;
   };
-  std::vector<exercise::Look> looks;
-  const auto mistake = [&](const char* name, Way way, const char* explanation) {
-    const std::vector<Step> wrong = steps(s, v, block, way);
-    looks.push_back({name, shown(wrong, result(wrong)), explanation});
-  };
-  mistake("sum-not-moved", Way::kSumNotMoved,
-          "o moved to the new maximum and l did not: they are divided at the end, so both must");
-  mistake("output-not-moved", Way::kOutputNotMoved,
-          "l moved to the new maximum and o did not: they are divided at the end, so both must");
-  mistake("maximum-may-fall", Way::kMaximumMayFall,
-          "m fell to the maximum of a lower tile, and e^(m - m') of the step down overflows");
-  mistake("maximum-may-fall", Way::kOnlyMaximumFalls,
-          "m fell to the maximum of a lower tile; it is the largest of all tiles so far");
-  mistake("factor-of-the-tile", Way::kFactorOfTheTile,
-          "the factor is e^(m - maximum of the tile); where the old maximum stays it must be 1");
-  mistake("factor-of-the-tile", Way::kFromTileMaximum,
-          "the factor is e^(maximum of the tile - m'); the old sums are relative to the old "
-          "maximum, so that it is e^(m - m')");
-  mistake("maximum-may-fall", Way::kMaximumOfTwoTiles,
-          "m is the larger of this tile's maximum and that of the tile before, so it can fall; it "
-          "is the largest of all tiles so far");
-  mistake("maximum-of-the-tile-before", Way::kFactorFromTileBefore,
-          "the factor is e^(maximum of the previous tile - m'); the old sums are relative to the "
-          "largest of all earlier tiles, which may be another one");
-  mistake("maximum-of-the-tile-before", Way::kFactorFromTwoTiles,
-          "the factor is made of this tile's maximum and that of the previous tile; the old sums "
-          "are relative to the largest of all earlier tiles, which may be another one");
-  mistake("factor-upside-down", Way::kFactorUpsideDown,
-          "the factor is e^(m' - m); the old sums must shrink when the maximum grows");
-  mistake("factor-upside-down", Way::kUpsideDownGuarded,
-          "the factor is e^(m' - m); the old sums must shrink when the maximum grows");
-  mistake("moved-after-adding", Way::kMovedAfterAdding,
-          "l and o are moved after the new terms were added; those are relative to m' already");
-  mistake("new-terms-moved", Way::kNewTermsMoved,
-          "the factor is on the new terms; those are relative to m' already, the old sums are not");
-  mistake("maximum-not-stored", Way::kMaximumNotStored,
-          "m is never stored, so that each tile takes the earlier tiles for nothing");
-  mistake("terms-by-old-maximum", Way::kTermsByOldMaximum,
-          "the factor is right, but m grows only after the loop over the keys, so that the new "
-          "terms are e^(s - old m), and e^(s + Inf) in the first tile");
   const std::string difference = exercise::difference({"o"}, {o}, {result(right)});
-  exercise::check_shown(difference.empty(), difference, shown(trace, o), looks);
+  exercise::check_shown(difference.empty(), difference, shown(trace, o),
+                        exercise::looks<Way>(MISTAKES, [&](const Way& way) {
+                          const std::vector<Step> wrong = way.steps(s, v, block);
+                          return shown(wrong, result(wrong));
+                        }));
 }
 
 TEST_CASE("one tile") { check_row({1, 3, 2}, {1, 2, 3}, 4); }

@@ -11,38 +11,68 @@ using namespace emulator::debugging;
 
 // The repaired loop, and each mistake as a change to it.
 struct Way {
-  enum Wait { kAll, kOneWarp, kOneThread, kNone } wait = kAll;
-  int groups = 0;
-  bool wait_before_commit = false, wait_before_copy = false;
-  enum Barrier { kBehindWait, kBeforeWait, kBoth, kMissing } barrier = kBehindWait;
-  bool wait_behind_sum = false, warp_sync = false, last_barrier = true, own_chunk = false;
+  exercise::Changes is;
+
+  void wait() const {
+    if (is("no-wait") || (is("one-warp") && warp_index() != 0) ||
+        (is("one-thread") && thread_index() != 0))
+      return;
+    exercise::wait_for_groups(is.integer("groups", 0));
+  }
+  void sum_tiles(const float* tiles, float* sums, int num_tiles) const {
+    const uint32_t mine = dynamic_smem() + thread_index() * CHUNK_BYTES;
+    const uint32_t theirs = dynamic_smem() + (NUM_THREADS - 1 - thread_index()) * CHUNK_BYTES;
+    float sum = 0;
+    for (int tile = 0; tile < num_tiles; ++tile) {
+      if (is("wait-before-copy")) wait();
+      cp_async_16(mine, tiles + (tile * NUM_THREADS + thread_index()) * 4, CHUNK_BYTES);
+      if (is("wait-before-commit")) wait();
+      cp_async_commit();
+      if (is.any("barrier-before-wait", "both-barriers")) block_sync();
+      if (!is.any("wait-before-copy", "wait-before-commit", "wait-behind-the-sum")) wait();
+      if (is("warp_sync")) warp_sync();
+      if (!is.any("barrier-before-wait", "no-landing-barrier")) block_sync();
+      sum += load_shared<float>(is("own-chunk") ? mine : theirs);
+      if (is("wait-behind-the-sum")) wait();
+      if (!is("no-last-barrier")) block_sync();
+    }
+    store_global(sums + thread_index(), sum);
+  }
 };
 static Way way;
-
 static void sums_with_way(const float* tiles, float* sums, int num_tiles) {
-  const uint32_t mine = dynamic_smem() + thread_index() * CHUNK_BYTES;
-  const uint32_t theirs = dynamic_smem() + (NUM_THREADS - 1 - thread_index()) * CHUNK_BYTES;
-  const auto wait = [] {
-    if (way.wait == Way::kAll || (way.wait == Way::kOneWarp && warp_index() == 0) ||
-        (way.wait == Way::kOneThread && thread_index() == 0))
-      exercise::wait_for_groups(way.groups);
-  };
-  float sum = 0;
-  for (int tile = 0; tile < num_tiles; ++tile) {
-    if (way.wait_before_copy) wait();
-    cp_async_16(mine, tiles + (tile * NUM_THREADS + thread_index()) * 4, CHUNK_BYTES);
-    if (way.wait_before_commit) wait();
-    cp_async_commit();
-    if (way.barrier == Way::kBeforeWait || way.barrier == Way::kBoth) block_sync();
-    if (!way.wait_before_commit && !way.wait_before_copy && !way.wait_behind_sum) wait();
-    if (way.warp_sync) warp_sync();
-    if (way.barrier == Way::kBehindWait || way.barrier == Way::kBoth) block_sync();
-    sum += load_shared<float>(way.own_chunk ? mine : theirs);
-    if (way.wait_behind_sum) wait();
-    if (way.last_barrier) block_sync();
-  }
-  store_global(sums + thread_index(), sum);
+  way.sum_tiles(tiles, sums, num_tiles);
 }
+
+static const exercise::Table MISTAKES(R"(
+warp-for-block: warp_sync barrier-before-wait; warp_sync no-landing-barrier
+  warp_sync orders the lanes of one warp; the chunk that is read comes from the other warp
+one-barrier: no-last-barrier; no-last-barrier both-barriers
+  the barrier after the sum is missing, so that the next tile overwrites the data that the other warp
+  still reads
+both-barriers-early: barrier-before-wait no-last-barrier
+  the barriers come before the wait. A barrier after the wait must show that the other threads'
+  copies have landed
+one-warp-waits: one-warp; one-warp both-barriers; {one-warp,one-thread} barrier-before-wait;
+    one-thread
+  only the threads that wait know that their copies have landed; each must wait for its own
+wait-behind-the-sum
+  every thread waits after it has read; wait, barrier, then the sum
+no-wait
+  no thread waits: a barrier orders threads, not the copies that are in flight
+wait-too-few: groups=1
+  cp_async_wait<1> lets the youngest group stay in flight, and that is this tile's
+wait-before-commit: wait-before-{commit,copy}; wait-before-{commit,copy} barrier-before-wait;
+    wait-before-{commit,copy} both-barriers
+  the wait comes before the commit: this tile's copies are in no group yet, so that it waits for
+  earlier groups
+no-barrier: no-landing-barrier no-last-barrier
+  there is no barrier, and the chunk that is read was copied by the other warp
+landing-barrier-missing: no-landing-barrier
+  there is no barrier between the wait and the sum. A barrier after the sum is too late
+own-chunk
+  each thread adds its own chunk: no race, and another sum; thread t adds that of thread 63 - t
+)");
 
 // All that a mistake must explain. Without a hazard a kernel may wait as it likes.
 static std::string shown(const exercise::TileSums& seen, int num_tiles) {
@@ -69,64 +99,15 @@ static void check_sums(int num_tiles, uint64_t schedule) {
                                    schedule);
   };
   const exercise::TileSums seen = run(sum_tiles);
-  std::vector<exercise::Look> looks;
-  const auto mistake = [&](const char* name, const char* explanation, const Way& changed) {
-    way = changed;
-    looks.push_back({name, shown(run(sums_with_way), num_tiles), explanation});
-  };
-  const char* const warp =
-      "warp_sync orders the lanes of one warp; the chunk that is read comes from the other warp";
-  mistake("warp-for-block", warp, {.barrier = Way::kBeforeWait, .warp_sync = true});
-  mistake("warp-for-block", warp, {.barrier = Way::kMissing, .warp_sync = true});
-  mistake("one-barrier",
-          "the barrier after the sum is missing, so that the next tile overwrites the data that "
-          "the other warp still reads",
-          {.last_barrier = false});
-  mistake("one-barrier",
-          "the barrier after the sum is missing, so that the next tile overwrites the data that "
-          "the other warp still reads",
-          {.barrier = Way::kBoth, .last_barrier = false});
-  mistake("both-barriers-early",
-          "the barriers come before the wait. A barrier after the wait must show that the other "
-          "threads' copies have landed",
-          {.barrier = Way::kBeforeWait, .last_barrier = false});
-  const char* const some =
-      "only the threads that wait know that their copies have landed; each must wait for its own";
-  mistake("one-warp-waits", some, {.wait = Way::kOneWarp});
-  mistake("one-warp-waits", some, {.wait = Way::kOneWarp, .barrier = Way::kBoth});
-  mistake("one-warp-waits", some, {.wait = Way::kOneWarp, .barrier = Way::kBeforeWait});
-  mistake("one-warp-waits", some, {.wait = Way::kOneThread});
-  mistake("one-warp-waits", some, {.wait = Way::kOneThread, .barrier = Way::kBeforeWait});
-  const char* const late = "every thread waits after it has read; wait, barrier, then the sum";
-  mistake("wait-behind-the-sum", late, {.wait_behind_sum = true});
-  mistake("no-wait", "no thread waits: a barrier orders threads, not the copies that are in flight",
-          {.wait = Way::kNone});
-  mistake("wait-too-few",
-          "cp_async_wait<1> lets the youngest group stay in flight, and that is this tile's",
-          {.groups = 1});
-  const char* const early =
-      "the wait comes before the commit: this tile's copies are in no group yet, so that it waits "
-      "for earlier groups";
-  for (const auto barrier : {Way::kBehindWait, Way::kBeforeWait, Way::kBoth}) {
-    mistake("wait-before-commit", early, {.wait_before_commit = true, .barrier = barrier});
-    mistake("wait-before-commit", early, {.wait_before_copy = true, .barrier = barrier});
-  }
-  mistake("no-barrier",
-          "there is no barrier, and the chunk that is read was copied by the other warp",
-          {.barrier = Way::kMissing, .last_barrier = false});
-  mistake("landing-barrier-missing",
-          "there is no barrier between the wait and the sum. A barrier after the sum is too late",
-          {.barrier = Way::kMissing});
-  const char* const own =
-      "each thread adds its own chunk: no race, and another sum; thread t adds that of thread 63 - "
-      "t";
-  mistake("own-chunk", own, {.own_chunk = true});
   const std::string difference = exercise::difference({"sums", 0, 0}, seen.got, seen.expected);
   const bool clean = seen.report.hazards.empty();
   exercise::check_shown(
       clean && difference.empty(),
       clean ? difference : "the emulator found:\n" + exercise::hazards(seen.report),
-      shown(seen, num_tiles), looks);
+      shown(seen, num_tiles), exercise::looks<Way>(MISTAKES, [&](const Way& changed) {
+        way = changed;
+        return shown(run(sums_with_way), num_tiles);
+      }));
 }
 
 TEST_CASE("three tiles") { check_sums(3, 0); }

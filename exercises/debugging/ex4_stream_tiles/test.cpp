@@ -11,48 +11,74 @@ using namespace emulator::debugging;
 
 // The repaired loop, and each mistake as a change to it.
 struct Way {
-  enum Load {
-    kBeforeWait,
-    kBeforeBarrier,
-    kBehindBarrier,
-    kBehindSum,
-    kNotAhead
-  } load = kBehindBarrier;
-  int wait = 0;  // -1: none
-  enum Barrier { kBehindWait, kBeforeLoad, kBoth, kMissing } barrier = kBehindWait;
-  bool warp_sync = false;
-  int buffers = 2;
+  exercise::Changes is;
+
+  void stream_tiles(const float* tiles, float* sums, int num_tiles) const {
+    const auto chunk = [&](int tile, int thread) {
+      return dynamic_smem() + tile % is.integer("buffers", 2) * TILE_BYTES + thread * CHUNK_BYTES;
+    };
+    const auto load_tile = [&](int tile) {
+      if (tile < num_tiles) {
+        cp_async_16(chunk(tile, thread_index()), tiles + (tile * NUM_THREADS + thread_index()) * 4,
+                    CHUNK_BYTES);
+      }
+      cp_async_commit();
+    };
+    float sum = 0;
+    if (!is("not-ahead")) load_tile(0);
+    for (int tile = 0; tile < num_tiles; ++tile) {
+      if (is("barrier-before-load")) block_sync();
+      if (is("not-ahead")) load_tile(tile);
+      if (is("before-wait")) load_tile(tile + 1);
+      if (!is("no-wait")) exercise::wait_for_groups(is.integer("groups", 0));
+      if (is("before-barrier")) load_tile(tile + 1);
+      if (is("warp_sync")) warp_sync();
+      if (!is.any("barrier-before-load", "no-barrier")) block_sync();
+      if (!is.any("not-ahead", "before-wait", "before-barrier", "behind-sum")) load_tile(tile + 1);
+      sum += load_shared<float>(chunk(tile, NUM_THREADS - 1 - thread_index()));
+      if (is("both-barriers")) block_sync();
+      if (is("behind-sum")) load_tile(tile + 1);
+    }
+    store_global(sums + thread_index(), sum);
+  }
 };
 static Way way;
-
 static void stream_with_way(const float* tiles, float* sums, int num_tiles) {
-  const auto chunk = [](int tile, int thread) {
-    return dynamic_smem() + tile % way.buffers * TILE_BYTES + thread * CHUNK_BYTES;
-  };
-  const auto load_tile = [&](int tile) {
-    if (tile < num_tiles) {
-      cp_async_16(chunk(tile, thread_index()), tiles + (tile * NUM_THREADS + thread_index()) * 4,
-                  CHUNK_BYTES);
-    }
-    cp_async_commit();
-  };
-  float sum = 0;
-  if (way.load != Way::kNotAhead) load_tile(0);
-  for (int tile = 0; tile < num_tiles; ++tile) {
-    if (way.barrier == Way::kBeforeLoad) block_sync();
-    if (way.load == Way::kNotAhead) load_tile(tile);
-    if (way.load == Way::kBeforeWait) load_tile(tile + 1);
-    if (way.wait >= 0) exercise::wait_for_groups(way.wait);
-    if (way.load == Way::kBeforeBarrier) load_tile(tile + 1);
-    if (way.warp_sync) warp_sync();
-    if (way.barrier == Way::kBehindWait || way.barrier == Way::kBoth) block_sync();
-    if (way.load == Way::kBehindBarrier) load_tile(tile + 1);
-    sum += load_shared<float>(chunk(tile, NUM_THREADS - 1 - thread_index()));
-    if (way.barrier == Way::kBoth) block_sync();
-    if (way.load == Way::kBehindSum) load_tile(tile + 1);
-  }
-  store_global(sums + thread_index(), sum);
+  way.stream_tiles(tiles, sums, num_tiles);
 }
+
+static const exercise::Table MISTAKES(R"(
+longer-wait: before-wait
+  waiting longer does not help: it is the other warp's reading that must be over, not a copy
+load-before-barrier: before-barrier
+  the load comes after the wait but before the barrier: the other warp may be reading the tile that
+  it overwrites
+load-before-barrier: before-barrier groups=1
+  the load comes after the wait but before the barrier: the other warp may be reading the tile that
+  it overwrites; and at the wait there is one group fewer in flight
+nothing-in-flight: not-ahead; behind-sum; {not-ahead,before-wait,behind-sum} both-barriers
+  right, but the copy of the next tile starts only after the wait for the current one, so that the
+  second buffer gains nothing
+wait-not-recounted: groups=1
+  after the barrier there is one group fewer in flight at the wait, so that its N is one less
+second-barrier: before-wait groups=1 both-barriers; both-barriers
+  right, but with two barriers per tile; with the load after the first barrier the second has nothing
+  to order
+landing-barrier-missing: before-wait groups={0,1} barrier-before-load
+  there is no barrier between the wait and the sum, so that a thread cannot know that the other
+  warp's copies have landed; the barrier at the top or at the end of the loop only keeps the buffers
+  apart
+three-buffers: before-wait groups=1 buffers=3
+  there is room for two buffers; a third would help, and would cost a third more memory
+no-barrier: before-wait groups=1 no-barrier; no-barrier
+  there is no barrier: each warp reads what the other has copied
+warp-for-block: warp_sync no-barrier; warp_sync before-wait groups=1 no-barrier
+  warp_sync orders the lanes of one warp; the chunk comes from the other
+wait-too-few: before-wait groups=2
+  the N of the wait lets this tile itself stay in flight
+wait-too-few: no-wait; no-wait before-wait
+  nothing waits for the tile that is added
+)");
 
 // Warp 0's run: the copies in flight at each sum, and the barriers.
 struct Flights {
@@ -109,70 +135,12 @@ static void check_stream(int num_tiles, uint64_t schedule) {
       message += std::to_string(flights.barriers) + " barriers for " + std::to_string(num_tiles) +
                  " tiles; one is enough\n";
   }
-  std::vector<exercise::Look> looks;
-  const auto mistake = [&](const char* name, const char* explanation, const Way& changed) {
-    way = changed;
-    looks.push_back({name, shown(run(stream_with_way), num_tiles), explanation});
-  };
-  mistake(
-      "longer-wait",
-      "waiting longer does not help: it is the other warp's reading that must be over, not a copy",
-      {.load = Way::kBeforeWait});
-  mistake("load-before-barrier",
-          "the load comes after the wait but before the barrier: the other warp may be reading the "
-          "tile that it overwrites",
-          {.load = Way::kBeforeBarrier});
-  mistake("load-before-barrier",
-          "the load comes after the wait but before the barrier: the other warp may be reading the "
-          "tile that it overwrites; and at the wait there is one group fewer in flight",
-          {.load = Way::kBeforeBarrier, .wait = 1});
-  const char* const nothing =
-      "right, but the copy of the next tile starts only after the wait for the current one, so "
-      "that the second buffer gains nothing";
-  mistake("nothing-in-flight", nothing, {.load = Way::kNotAhead});
-  mistake("nothing-in-flight", nothing, {.load = Way::kBehindSum});
-  mistake("nothing-in-flight", nothing, {.load = Way::kNotAhead, .barrier = Way::kBoth});
-  mistake("nothing-in-flight", nothing, {.load = Way::kBeforeWait, .barrier = Way::kBoth});
-  mistake("nothing-in-flight", nothing, {.load = Way::kBehindSum, .barrier = Way::kBoth});
-  mistake(
-      "wait-not-recounted",
-      "after the barrier there is one group fewer in flight at the wait, so that its N is one less",
-      {.wait = 1});
-  mistake("second-barrier",
-          "right, but with two barriers per tile; with the load after the first barrier the second "
-          "has nothing to order",
-          {.load = Way::kBeforeWait, .wait = 1, .barrier = Way::kBoth});
-  mistake("second-barrier",
-          "right, but with two barriers per tile; with the load after the first barrier the second "
-          "has nothing to order",
-          {.barrier = Way::kBoth});
-  const char* const landing =
-      "there is no barrier between the wait and the sum, so that a thread cannot know that the "
-      "other warp's copies have landed; the barrier at the top or at the end of the loop only "
-      "keeps the buffers apart";
-  for (const int wait : {0, 1})
-    mistake("landing-barrier-missing", landing,
-            {.load = Way::kBeforeWait, .wait = wait, .barrier = Way::kBeforeLoad});
-  mistake("three-buffers",
-          "there is room for two buffers; a third would help, and would cost a third more memory",
-          {.load = Way::kBeforeWait, .wait = 1, .buffers = 3});
-  mistake("no-barrier", "there is no barrier: each warp reads what the other has copied",
-          {.load = Way::kBeforeWait, .wait = 1, .barrier = Way::kMissing});
-  mistake("no-barrier", "there is no barrier: each warp reads what the other has copied",
-          {.barrier = Way::kMissing});
-  mistake("warp-for-block",
-          "warp_sync orders the lanes of one warp; the chunk comes from the other",
-          {.barrier = Way::kMissing, .warp_sync = true});
-  mistake("warp-for-block",
-          "warp_sync orders the lanes of one warp; the chunk comes from the other",
-          {.load = Way::kBeforeWait, .wait = 1, .barrier = Way::kMissing, .warp_sync = true});
-  mistake("wait-too-few", "the N of the wait lets this tile itself stay in flight",
-          {.load = Way::kBeforeWait, .wait = 2});
-  mistake("wait-too-few", "nothing waits for the tile that is added", {.wait = -1});
-  mistake("wait-too-few", "nothing waits for the tile that is added",
-          {.load = Way::kBeforeWait, .wait = -1});
   INFO(flights.text);
-  exercise::check_shown(message.empty(), message, shown(seen, num_tiles), looks);
+  exercise::check_shown(message.empty(), message, shown(seen, num_tiles),
+                        exercise::looks<Way>(MISTAKES, [&](const Way& changed) {
+                          way = changed;
+                          return shown(run(stream_with_way), num_tiles);
+                        }));
 }
 
 TEST_CASE("five tiles") { check_stream(5, 0); }
