@@ -3,59 +3,28 @@
 
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import unittest
 
 import numpy as np
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-sys.path.insert(0, os.path.join(ROOT, "reference"))
+sys.path[:0] = [os.path.join(ROOT, "reference"), os.path.join(ROOT, "common", "test")]
 import attention  # noqa: E402
+import cli_test  # noqa: E402
 
-PROGRAM = "ch02_tiled_cpu"
-
-
-def run(*arguments, **environment):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=120, env={**os.environ, **environment})
+run = cli_test.runner("ch02_tiled_cpu")
 
 
-class Cli(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-
-    def path(self, name):
-        return os.path.join(self.folder.name, name)
+class Cli(cli_test.Cli):
+    start = staticmethod(run)
 
     def save(self, name, array):
         np.save(self.path(name), array)
         return self.path(name + ".npy")
 
     def files(self, q=(5, 4), k=(6, 4), v=(6, 4), dtype=np.float32, spoil=None):
-        random = np.random.default_rng(0)
-        arguments = []
-        for name, shape in (("q", q), ("k", k), ("v", v)):
-            array = random.normal(0.5, 1, shape).astype(dtype)
-            if spoil and name == "v":
-                spoil(array)
-            arguments += ["--" + name, self.save(name, array)]
-        return arguments
-
-    def refused(self, *arguments, says):
-        """Exit 2, one line on stderr that says why, nothing on stdout, no file written."""
-        before = sorted(os.listdir(self.folder.name))
-        result = run(*arguments)
-        self.assertEqual(result.returncode, 2, (arguments, result.stdout, result.stderr))
-        lines = result.stderr.splitlines()
-        self.assertEqual(len(lines), 1, result.stderr)
-        self.assertTrue(lines[0].startswith("error: "), result.stderr)
-        for word in [says] if isinstance(says, str) else says:
-            self.assertIn(word, lines[0])
-        self.assertEqual(result.stdout, "")
-        self.assertEqual(sorted(os.listdir(self.folder.name)), before)
+        return self.arrays({"q": q, "k": k, "v": v}, dtype, spoil)[1]
 
     def test_bad_shapes(self):
         for shape in ("1,8,100", "1,1,0,8,8", "1,1,-3,8,8", "1,1,8,8,8,8", "1,1,8,8,x", "", ",,,,",
@@ -137,7 +106,7 @@ class Cli(unittest.TestCase):
     def test_unwritable(self):
         for option in ("--out", "--lse", "--json"):
             self.refused(option, self.path("no/such/folder/file"), says="no/such/folder")
-            self.refused(option, self.folder.name, says=self.folder.name)
+            self.refused(option, self.folder, says=self.folder)
         self.refused("memory", "--longest", 512, "--json", self.path("no/file"), says="no/file")
         self.refused("overflow", "--json", self.path("no/file"), says="no/file")
 

@@ -3,60 +3,25 @@
 
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import unittest
 
 import numpy as np
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-sys.path.insert(0, os.path.join(ROOT, "reference"))
+sys.path[:0] = [os.path.join(ROOT, "reference"), os.path.join(ROOT, "common", "test")]
 import attention  # noqa: E402
+import cli_test  # noqa: E402
 
-PROGRAM = "ch10_backward"
 ALGORITHMS = ("naive", "rows", "columns", "tiled")
+run = cli_test.runner("ch10_backward")
 
 
-def run(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=120, check=False)
-
-
-class Cli(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-
-    def path(self, name):
-        return os.path.join(self.folder.name, name)
+class Cli(cli_test.Cli):
+    start = staticmethod(run)
 
     def files(self, q=(2, 4, 7, 6), k=(2, 2, 5, 6), do=None, spoil=None):
-        """Random inputs, written; the arrays, and the options that name them."""
-        random = np.random.default_rng(0)
-        arrays = {}
-        for name, shape in (("q", q), ("k", k), ("v", k), ("do", do or q)):
-            arrays[name] = random.normal(0.5, 1, shape).astype(np.float32)
-        if spoil:
-            spoil(arrays["do"])
-        options = []
-        for name, array in arrays.items():
-            np.save(self.path(name), array)
-            options += ["--" + name, self.path(name + ".npy")]
-        return arrays, options
-
-    def refused(self, *arguments, says):
-        """Exit 2, one line on stderr that says why, nothing on stdout, no file written."""
-        before = sorted(os.listdir(self.folder.name))
-        result = run(*arguments)
-        self.assertEqual(result.returncode, 2, (arguments, result.stdout, result.stderr))
-        lines = result.stderr.splitlines()
-        self.assertEqual(len(lines), 1, result.stderr)
-        self.assertTrue(lines[0].startswith("error: "), result.stderr)
-        for word in [says] if isinstance(says, str) else says:
-            self.assertIn(word, lines[0])
-        self.assertEqual(result.stdout, "")
-        self.assertEqual(sorted(os.listdir(self.folder.name)), before)
+        return self.arrays({"q": q, "k": k, "v": k, "do": do or q}, spoil=spoil)
 
     def test_gradients_are_numpys(self):
         for q, k in (((2, 4, 7, 6), (2, 2, 5, 6)), ((1, 1, 40, 16), (1, 1, 70, 16)),

@@ -3,55 +3,25 @@
 
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import unittest
 
 import numpy as np
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-sys.path.insert(0, os.path.join(ROOT, "reference"))
+sys.path[:0] = [os.path.join(ROOT, "reference"), os.path.join(ROOT, "common", "test")]
 import attention  # noqa: E402
+import cli_test  # noqa: E402
 
-PROGRAM = "ch11_decoding"
-
-
-def run(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=120, check=False)
+run = cli_test.runner("ch11_decoding")
 
 
-class Cli(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
+class Cli(cli_test.Cli):
+    start = staticmethod(run)
 
     def files(self, q=(2, 4, 3, 64), k=(2, 2, 50, 64)):
-        """Random inputs, written; the arrays, and the options that name them."""
-        random = np.random.default_rng(0)
-        arrays, options = {}, []
-        for name, shape in (("q", q), ("k", k), ("v", k)):
-            arrays[name] = random.normal(0.5, 1, shape).astype(np.float16)
-            np.save(self.path(name), arrays[name])
-            options += ["--" + name, self.path(name + ".npy")]
+        arrays, options = self.arrays({"q": q, "k": k, "v": k}, np.float16)
         return arrays, [*options, "--dtype", "f16", "--device", "emulator"]
-
-    def refused(self, *arguments, says):
-        """Exit 2, one line on stderr that says why, nothing on stdout, no file written."""
-        before = sorted(os.listdir(self.folder))
-        result = run(*arguments)
-        self.assertEqual(result.returncode, 2, (arguments, result.stdout, result.stderr))
-        lines = result.stderr.splitlines()
-        self.assertEqual(len(lines), 1, result.stderr)
-        self.assertTrue(lines[0].startswith("error: "), result.stderr)
-        self.assertIn(says, lines[0])
-        self.assertEqual(result.stdout, "")
-        self.assertEqual(sorted(os.listdir(self.folder)), before)
 
     def agrees(self, arrays, lengths, *options):
         """O and LSE of these sequences are NumPy's in float64, each by itself."""

@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 from pathlib import Path
@@ -16,8 +15,9 @@ from pathlib import Path
 import numpy as np
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-sys.path.insert(0, os.path.join(ROOT, "reference"))
+sys.path[:0] = [os.path.join(ROOT, "reference"), os.path.join(ROOT, "common", "test")]
 import attention  # noqa: E402
+import cli_test  # noqa: E402
 
 PROGRAM = shutil.which("ch19_ring_attention")
 SCHEDULES = ("gather", "ring", "overlap", "zigzag")
@@ -40,23 +40,9 @@ def by_mpi(*arguments, ranks=4):
                           capture_output=True, text=True, timeout=120, check=False, env=WITHOUT_MPI)
 
 
-class Cli(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
+class Cli(cli_test.Cli):
     def files(self, q, k):
-        random = np.random.default_rng(0)
-        arrays, options = {}, []
-        for name, shape in (("q", q), ("k", k), ("v", k), ("do", q)):
-            arrays[name] = random.normal(0.5, 1, shape).astype(np.float32)
-            np.save(self.path(name), arrays[name])
-            options += ["--" + name, self.path(name + ".npy")]
-        return arrays, options
+        return self.arrays({"q": q, "k": k, "v": k, "do": q})
 
     def outputs(self, *names):
         return [part for name in names for part in ("--" + name, self.path(name + ".npy"))]

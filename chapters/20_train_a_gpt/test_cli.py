@@ -7,58 +7,30 @@ import json
 import math
 import os
 import shutil
-import subprocess
 import sys
-import tempfile
 import unittest
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
-sys.path.insert(0, os.path.join(ROOT, "reference"))
+sys.path[:0] = [os.path.join(ROOT, "reference"), os.path.join(ROOT, "common", "test")]
+import cli_test  # noqa: E402
 import gpt  # noqa: E402
 
-PROGRAM = "ch20_train_a_gpt"
 SMALL = ("--layers", 1, "--channels", 16, "--heads", 2, "--context", 16, "--batch", 2)
+run = cli_test.runner("ch20_train_a_gpt")
 
 
-def run(*arguments):
-    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True,
-                          timeout=120, check=False)
-
-
-class Cli(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = folder.name
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
+class Cli(cli_test.Cli):
+    start = staticmethod(run)
 
     def write(self, name, content):
         with open(self.path(name), "wb") as file:
             file.write(content)
         return self.path(name)
 
-    def bytes_of(self, name):
-        with open(self.path(name), "rb") as file:
-            return file.read()
-
     def train(self, *options, code=0):
         result = run("train", *options, "--json", self.path("report.json"))
         self.assertEqual(result.returncode, code, result.stdout + result.stderr)
         return json.loads(self.bytes_of("report.json"))
-
-    def refused(self, *arguments, says):
-        """Exit 2, one line on stderr that says why, nothing on stdout, no file touched."""
-        before = {name: self.bytes_of(name) for name in os.listdir(self.folder)}
-        result = run(*arguments)
-        self.assertEqual(result.returncode, 2, (arguments, result.stdout, result.stderr))
-        lines = result.stderr.splitlines()
-        self.assertEqual(len(lines), 1, result.stderr)
-        self.assertTrue(lines[0].startswith("error: "), result.stderr)
-        self.assertIn(says, lines[0])
-        self.assertEqual(result.stdout, "")
-        self.assertEqual({name: self.bytes_of(name) for name in os.listdir(self.folder)}, before)
 
     def test_40_default_steps_lower_the_loss_with_either_attention_alike(self):
         losses = {}
