@@ -1,12 +1,14 @@
-// Four races that public kernels have, each in a kernel of a few lines. docs/races-in-the-wild.md
+// Races that public kernels have, each in a kernel of a few lines. docs/races-in-the-wild.md
 // tells their stories.
 #include <cmath>
 #include <cstdio>
 
 #ifdef WRONG
 #define BARRIER
+#define FENCE
 #else
 #define BARRIER __syncthreads()
+#define FENCE __threadfence()
 #endif
 
 __device__ float warp_max(float x) {
@@ -67,6 +69,26 @@ __global__ void scale_heads(float* x, const float* by, int heads) {
 }
 // [/anchor: blocks]
 
+// [anchor: ticket]
+__device__ unsigned finished = 0;
+
+// Each block leaves a sum. The block that takes the last ticket adds up the sums of all.
+__global__ void sum_all(const float* x, float* sums, float* total) {
+  __shared__ bool is_last;
+  const float sum = warp_sum(x[blockIdx.x * 32 + threadIdx.x]);
+  if (threadIdx.x == 0) {
+    sums[blockIdx.x] = sum;  // expect global_race
+    FENCE;  // the sum is there before the ticket is
+    is_last = atomicAdd(&finished, 1) == gridDim.x - 1;
+    FENCE;  // the other sums are read after the ticket
+  }
+  __syncthreads();
+  if (!is_last) return;
+  const float all = warp_sum(threadIdx.x < gridDim.x ? sums[threadIdx.x] : 0);
+  if (threadIdx.x == 0) *total = all;
+}
+// [/anchor: ticket]
+
 int main() {
   float *x, *y;
   cudaMallocManaged(&x, 2 * 128 * sizeof(float));
@@ -87,6 +109,11 @@ int main() {
   scale_heads<<<4, 32>>>(y, x, 4);
   cudaDeviceSynchronize();
   for (int i = 0; i < 128; ++i) right = right && y[i] == x[i / 32];
+  sum_all<<<8, 32>>>(x, y, y + 8);
+  cudaDeviceSynchronize();
+  float total = 0;
+  for (int i = 0; i < 256; ++i) total += x[i];
+  right = right && y[8] == total;
   std::printf("%s\n", right ? "right" : "wrong");
   return 0;
 }
