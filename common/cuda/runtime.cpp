@@ -66,18 +66,23 @@ struct Kernel {
   size_t most_dynamic = kDefaultShared;
 };
 
+struct Fill {  // a cudaMemset
+  int value = 0;
+  size_t bytes = 0;  // 0: none
+  int64_t epoch = 0;
+};
+
 struct Buffer {
   void* memory = nullptr;
   size_t bytes = 0;
   std::string name;
   bool owned = true;
   std::unique_ptr<fa::simt::RegisteredBuffer> registered;
-  // EMUCUDA_ONCE: number of the host's last copy or cudaMemset whose effect the buffer may hold;
-  // the last cudaMemset since the last copy (0: none), and whether it is still to be done.
-  int64_t epoch = 0, fill_epoch = 0;
-  int fill_value = 0;
-  size_t fill_bytes = 0;
-  bool to_fill = false;
+  // EMUCUDA_ONCE: number of the host's last call whose effect the buffer may hold; the number of
+  // its cudaMalloc; its last cudaMemset since the last copy; and a cudaMemset that is still to be
+  // done.
+  int64_t epoch = 0, made = 0;
+  Fill last_fill, to_do;
   bool host_sees = false;  // the host accesses the bytes without a copy
 };
 
@@ -106,6 +111,7 @@ struct State {
   std::map<uint64_t, Buffer> buffers;     // by address
   std::vector<std::unique_ptr<fa::simt::RegisteredBuffer>> globals;
   std::vector<std::pair<uint64_t, uint64_t>> constants;  // [begin, end)
+  std::vector<Buffer> freed;  // EMUCUDA_ONCE: kept for another cudaMalloc
   int allocations = 0;
   size_t allocated = 0;  // bytes of the buffers that cudaMalloc made
   int last_error = 0, sticky_error = 0;
@@ -241,8 +247,8 @@ bool fits(const void* p, size_t bytes, bool on_device) {
 }
 
 void fill_now(Buffer& buffer) {
-  if (buffer.to_fill) std::memset(buffer.memory, buffer.fill_value, buffer.fill_bytes);
-  buffer.to_fill = false;
+  std::memset(buffer.memory, buffer.to_do.value, buffer.to_do.bytes);
+  buffer.to_do = {};
 }
 
 // The host copies or sets memory here: the launches that get it run again (--once).
@@ -251,7 +257,7 @@ void note_host_use(const void* p) {
   if (Buffer* buffer = buffer_at(p)) {
     fill_now(*buffer);
     buffer->epoch = now;
-    buffer->fill_epoch = 0;
+    buffer->last_fill = {};
   } else if (variable_at(p) != nullptr) {
     state().variable_epoch = now;
   }
@@ -277,12 +283,32 @@ size_t free_memory() {
   return free - std::min(free, total / 8);
 }
 
+// EMUCUDA_ONCE: a launcher may allocate its own buffers. So that its next launch has the same
+// arguments, a cudaMalloc of the same size gets the buffer that was freed first.
+bool allocate_again(void** pointer, size_t bytes, bool host_sees) {
+  std::vector<Buffer>& freed = state().freed;
+  const auto found = std::find_if(freed.begin(), freed.end(), [&](const Buffer& buffer) {
+    return buffer.bytes == bytes && buffer.host_sees == host_sees;
+  });
+  if (found == freed.end()) return false;
+  Buffer buffer = std::move(*found);
+  freed.erase(found);
+  buffer.epoch = 0;
+  buffer.to_do = {0xff, bytes, 0};  // as after the first cudaMalloc
+  if (host_sees) fill_now(buffer);
+  *pointer = buffer.memory;
+  Buffer& kept = state().buffers[number(buffer.memory)] = std::move(buffer);
+  name_buffer(kept, "allocation_" + std::to_string(++state().allocations), 1);
+  return true;
+}
+
 int allocate(void** pointer, size_t bytes, bool host_sees = false) {
   if (pointer == nullptr) return fail(kInvalidValue);
   if (sticky() != 0) return fail(sticky());
   const std::lock_guard lock(state().mutex);
   *pointer = nullptr;
   if (bytes == 0) return kNoError;
+  if (allocate_again(pointer, bytes, host_sees)) return kNoError;
   Buffer buffer;
   try {
     if (bytes > kMemory - std::min(kMemory, state().allocated)) throw std::bad_alloc();
@@ -313,7 +339,10 @@ int release(void* pointer) {
   const auto found = state().buffers.find(number(pointer));
   if (found == state().buffers.end()) return fail(kInvalidValue);
   found->second.registered = nullptr;
-  if (found->second.owned) {
+  constexpr size_t kMostKept = size_t{1} << 26;  // of one buffer
+  if (state().once && found->second.owned && found->second.bytes <= kMostKept) {
+    state().freed.push_back(std::move(found->second));
+  } else if (found->second.owned) {
     fa::simt::free_buffer(found->second.memory, found->second.bytes);
     state().allocated -= found->second.bytes;
   }
@@ -403,7 +432,7 @@ bool first_time(const Kernel& kernel, const fa::LaunchConfig& config, void** arg
   done->second = epoch;
   for (Buffer* buffer : buffers) {
     if (!again) fill_now(*buffer);
-    buffer->to_fill = false;
+    buffer->to_do = {};
     buffer->epoch = epoch;
   }
   return !again;
@@ -788,19 +817,15 @@ int cudaMemset(void* to, int value, size_t bytes) {
   const bool whole = buffer != nullptr && buffer->memory == to;
   // A main that measures may do this before each launch. If --once skips the launch, the buffer
   // keeps what that launch has left there.
-  if (whole && buffer->fill_epoch != 0 && buffer->fill_value == value &&
-      buffer->fill_bytes == bytes) {
-    buffer->epoch = buffer->fill_epoch;
-    buffer->to_fill = true;
+  if (whole && buffer->last_fill.value == value && buffer->last_fill.bytes == bytes &&
+      buffer->to_do.bytes <= bytes) {
+    buffer->epoch = buffer->last_fill.epoch;
+    buffer->to_do = buffer->last_fill;
     return kNoError;
   }
   note_host_use(to);
   std::memset(to, value, bytes);
-  if (whole && !buffer->host_sees) {
-    buffer->fill_epoch = buffer->epoch;
-    buffer->fill_value = value;
-    buffer->fill_bytes = bytes;
-  }
+  if (whole && !buffer->host_sees) buffer->last_fill = {value, bytes, buffer->epoch};
   return kNoError;
 }
 int cudaMemsetAsync(void* to, int value, size_t bytes, void*) {

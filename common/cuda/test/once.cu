@@ -65,6 +65,18 @@ int main() {
     cudaMemcpy(sums, device, sizeof sums, cudaMemcpyDeviceToHost);
     failures += sums[31] != 0;
   }
+  // A launcher that also allocates its buffer.
+  cudaMemset(runs, 0, sizeof(int));
+  for (int repeat = 0; repeat < 4; ++repeat) {
+    int* own;
+    cudaMalloc(&own, 64 * sizeof(int));
+    cudaMemset(own, 0, 64 * sizeof(int));
+    fill<<<1, 32>>>(own, runs, 3);
+    twice<<<1, 32>>>(own);
+    if (repeat == 3) cudaMemcpy(sums, own, sizeof sums, cudaMemcpyDeviceToHost);
+    cudaFree(own);
+  }
+  failures += *runs != 1 || sums[7] != 6;
   printf("%d wrong\n", failures);
   return failures;
 }
