@@ -78,7 +78,7 @@ __global__ void sum_all(const float* x, float* sums, float* total) {
   const float sum = warp_sum(x[blockIdx.x * 32 + threadIdx.x]);
   if (threadIdx.x == 0) {
     sums[blockIdx.x] = sum;  // expect global_race
-    FENCE;  // the sum is there before the ticket is
+    FENCE;                   // the sum is there before the ticket is
     is_last = atomicAdd(&finished, 1) == gridDim.x - 1;
     FENCE;  // the other sums are read after the ticket
   }
