@@ -350,6 +350,23 @@ int release(void* pointer) {
   return kNoError;
 }
 
+// EMUCUDA_ONCE: false if the device has done the same before, and the host has neither copied nor
+// set one of these buffers since. All of them take the latest epoch, because what the device does
+// may write one of them from the others.
+bool first_time(const std::string& key, const std::vector<Buffer*>& buffers) {
+  int64_t epoch = state().variable_epoch;
+  for (const Buffer* buffer : buffers) epoch = std::max(epoch, buffer->epoch);
+  const auto [done, fresh] = state().done.try_emplace(key, epoch);
+  const bool again = !fresh && done->second == epoch;
+  done->second = epoch;
+  for (Buffer* buffer : buffers) {
+    if (!again) fill_now(*buffer);
+    buffer->to_do = {};
+    buffer->epoch = epoch;
+  }
+  return !again;
+}
+
 int copy(void* to, const void* from, size_t bytes, int kind) {
   if (sticky() != 0) return fail(sticky());
   if (kind < 0 || kind > 4) return fail(21);
@@ -358,8 +375,15 @@ int copy(void* to, const void* from, size_t bytes, int kind) {
   const std::lock_guard lock(state().mutex);
   const bool to_device = kind == 1 || kind == 3, from_device = kind == 2 || kind == 3;
   if (!fits(to, bytes, to_device) || !fits(from, bytes, from_device)) return fail(kInvalidValue);
-  note_host_use(to);
-  note_host_use(from);
+  Buffer *target = buffer_at(to), *source = buffer_at(from);
+  if (state().once && target != nullptr && source != nullptr) {  // within the device, as a kernel
+    std::ostringstream key;
+    key << "copy " << to << ' ' << from << ' ' << bytes;
+    if (!first_time(key.str(), {target, source})) return kNoError;
+  } else {
+    note_host_use(to);
+    note_host_use(from);
+  }
   std::memmove(to, from, bytes);
   return kNoError;
 }
@@ -405,37 +429,23 @@ void name_arguments(const Kernel& kernel, void** arguments) {
   }
 }
 
-// EMUCUDA_ONCE: false if the same launch has run and the host has neither copied nor set one of its
-// buffers since. A buffer that a launch gets also takes the epoch of the others, because the kernel
-// may have written it from them.
-bool first_time(const Kernel& kernel, const fa::LaunchConfig& config, void** arguments) {
+// EMUCUDA_ONCE: the same for a launch. Its buffers are those that its arguments point to.
+bool first_launch(const Kernel& kernel, const fa::LaunchConfig& config, void** arguments) {
   std::ostringstream key;
   key << &kernel << ' ' << config.grid.x << ' ' << config.grid.y << ' ' << config.grid.z << ' '
       << config.block.x << ' ' << config.block.y << ' ' << config.block.z << ' '
       << config.smem_bytes;
   std::vector<Buffer*> buffers;
-  int64_t epoch = state().variable_epoch;
   for (size_t i = 0; i < kernel.parameter_bytes.size(); ++i) {
     const std::string bytes(static_cast<const char*>(arguments[i]), kernel.parameter_bytes[i]);
     key << ' ' << bytes;
     for (size_t at = 0; at + sizeof(void*) <= bytes.size(); at += sizeof(void*)) {  // of a struct
       void* pointer = nullptr;
       std::memcpy(&pointer, bytes.data() + at, sizeof pointer);
-      if (Buffer* buffer = buffer_at(pointer)) {
-        buffers.push_back(buffer);
-        epoch = std::max(epoch, buffer->epoch);
-      }
+      if (Buffer* buffer = buffer_at(pointer)) buffers.push_back(buffer);
     }
   }
-  const auto [done, fresh] = state().done.try_emplace(key.str(), epoch);
-  const bool again = !fresh && done->second == epoch;
-  done->second = epoch;
-  for (Buffer* buffer : buffers) {
-    if (!again) fill_now(*buffer);
-    buffer->to_do = {};
-    buffer->epoch = epoch;
-  }
-  return !again;
+  return first_time(key.str(), buffers);
 }
 
 int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
@@ -456,7 +466,7 @@ int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
                  static_cast<long long>(kMostBlocks));
     return fail(kInvalidConfiguration);
   }
-  if (state().once && !first_time(kernel, config, arguments)) return kNoError;
+  if (state().once && !first_launch(kernel, config, arguments)) return kNoError;
   auto report =
       std::find_if(state().reports.begin(), state().reports.end(), [&](const KernelReport& r) {
         return r.kernel == &kernel && is_vector_of_same(r.config, asked);

@@ -72,8 +72,9 @@ int main() {
     cudaMalloc(&own, 64 * sizeof(int));
     cudaMemset(own, 0, 64 * sizeof(int));
     fill<<<1, 32>>>(own, runs, 3);
-    twice<<<1, 32>>>(own);
-    if (repeat == 3) cudaMemcpy(sums, own, sizeof sums, cudaMemcpyDeviceToHost);
+    cudaMemcpy(own + 32, own, 32 * sizeof(int), cudaMemcpyDeviceToDevice);
+    twice<<<1, 32>>>(own + 32);
+    if (repeat == 3) cudaMemcpy(sums, own + 32, sizeof sums, cudaMemcpyDeviceToHost);
     cudaFree(own);
   }
   failures += *runs != 1 || sums[7] != 6;
