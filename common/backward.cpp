@@ -295,6 +295,34 @@ GradientCheck check_gradients(const Problem& problem, std::span<const float> d_o
   return result;
 }
 
+Comparison check_sink_gradients(const Problem& problem, std::span<const float> o,
+                                std::span<const float> lse, std::span<const float> d_sinks) {
+  const std::vector<SinkGradient> expected = sink_gradients(problem, o, lse);
+  Comparison result;
+  result.same_shape = d_sinks.size() == expected.size();
+  result.mismatches = result.same_shape ? 0 : 1;
+  if (!result.same_shape) return result;
+  double largest_lse = 0;
+  for (const float value : lse) {
+    if (std::isfinite(value)) largest_lse = std::max(largest_lse, std::abs(double(value)));
+  }
+  const double part = 0x1p-18 + 0x1p-22 * largest_lse;
+  result.elements = std::ssize(expected);
+  for (size_t head = 0; head < expected.size(); ++head) {
+    const double error = std::abs(d_sinks[head] - expected[head].value);
+    result.max_abs_error = max_keeping_nan(error, result.max_abs_error);
+    result.bound = std::max(result.bound, part * expected[head].terms);
+    result.nonfinite += !std::isfinite(d_sinks[head]);
+    if (error <= part * expected[head].terms) continue;  // false for NaN
+    if (result.mismatches++ == 0) {
+      result.first_bad = static_cast<int64_t>(head);
+      result.expected = expected[head].value;
+      result.got = d_sinks[head];
+    }
+  }
+  return result;
+}
+
 std::string describe(const GradientCheck& check, const Problem& problem) {
   std::string text = check.passed()         ? "passed: "
                      : check.inconclusive() ? "INCONCLUSIVE: "
@@ -309,6 +337,15 @@ std::string describe(const GradientCheck& check, const Problem& problem) {
     rows += gradient.comparison->rows;
     rows_checked += gradient.comparison->rows_checked;
   }
+  if (check.d_sinks.elements > 0) {
+    text += "dsinks max error " + formatted("%.1e", check.d_sinks.max_abs_error) + ", bound " +
+            formatted("%.1e", check.d_sinks.bound) + "; ";
+  }
+  if (check.d_sinks.mismatches > 0) {
+    wrong += "\ndsinks[" + std::to_string(check.d_sinks.first_bad) + "]: expected " +
+             formatted("%.9g", check.d_sinks.expected) + ", got " +
+             formatted("%.9g", check.d_sinks.got);
+  }
   // LSE's unit in the last place at 1e5 is 2^-7: about 1 % of a weight.
   if (!check.passed() && check.largest_score > 1e5) {
     wrong += "\nscores of up to " + formatted("%.1e", check.largest_score) +
@@ -319,8 +356,11 @@ std::string describe(const GradientCheck& check, const Problem& problem) {
 }
 
 Verdict check_backward(const Tensors& tensors, uint64_t seed) {
-  const GradientCheck check =
+  GradientCheck check =
       check_gradients(tensors, tensors.d_o, tensors.dq, tensors.dk, tensors.dv, seed);
+  if (!tensors.sinks.empty()) {
+    check.d_sinks = check_sink_gradients(tensors, tensors.o, tensors.lse, tensors.d_sinks);
+  }
   const auto gradients = named(check, tensors);
   const NamedGradient& worst = *std::max_element(
       gradients.begin(), gradients.end(), [](const NamedGradient& a, const NamedGradient& b) {

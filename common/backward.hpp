@@ -27,9 +27,12 @@ struct GradientComparison {
 
 struct GradientCheck {
   GradientComparison dq, dk, dv;
+  Comparison d_sinks;        // with sinks
   double largest_score = 0;  // max |scale · q·k| of the checked rows
 
-  bool agrees() const { return dq.agrees() && dk.agrees() && dv.agrees(); }
+  bool agrees() const {
+    return dq.agrees() && dk.agrees() && dv.agrees() && d_sinks.mismatches == 0;
+  }
   bool inconclusive() const {
     return agrees() && (dq.inconclusive || dk.inconclusive || dv.inconclusive);
   }
@@ -86,6 +89,12 @@ GradientCheck check_gradients(const Problem& problem, std::span<const float> d_o
                               std::span<const float> d_q, std::span<const float> d_k,
                               std::span<const float> d_v, uint64_t seed = 0,
                               double budget = kSampleBudget);
+
+// Compares the gradients of the sinks, [H], with float64, from the O and LSE of which the backward
+// pass computed them. The bound is (2⁻¹⁸ + 2⁻²² max|LSE|) · Σ P Σ|dO O| over the rows of a head,
+// for fp32's rounding of P, of D and of the sum.
+Comparison check_sink_gradients(const Problem& problem, std::span<const float> o,
+                                std::span<const float> lse, std::span<const float> d_sinks);
 
 // Returns text: one line with the verdict, then the errors, if there are any.
 std::string describe(const GradientCheck& check, const Problem& problem);

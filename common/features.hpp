@@ -18,6 +18,7 @@ enum Feature : uint32_t {
   SOFTCAP = 1u << 7,   // scores that pass through c tanh(s / c)
   ALIBI = 1u << 8,     // scores that decrease with the distance
   REPEATS = 1u << 9,   // tensors that repeat a row, a head or a batch: a stride of 0
+  SINKS = 1u << 10,    // a logit per head that takes part in the softmax's sum only
 };
 
 struct FeatureName {
@@ -35,6 +36,7 @@ inline constexpr FeatureName FEATURES[] = {
     {SOFTCAP, "softcap"},
     {ALIBI, "ALiBi"},
     {REPEATS, "tensors that repeat themselves (a stride of 0)"},
+    {SINKS, "sinks"},
 };
 
 }  // namespace fa

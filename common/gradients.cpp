@@ -230,6 +230,26 @@ GradientRows<float> plain_gradients(const Problem& problem, std::span<const floa
                               [&](float x) { return round_to(problem.dtype, x); });
 }
 
+std::vector<SinkGradient> sink_gradients(const Problem& problem, std::span<const float> o,
+                                         std::span<const float> lse) {
+  const Shape& shape = problem.shape;
+  std::vector<SinkGradient> gradients(problem.sinks.size());
+  for (int64_t row = 0; row < shape.rows() && !gradients.empty(); ++row) {
+    const int64_t head = row / shape.q % shape.heads;
+    const double sink = problem.sinks[head];
+    const double p = std::isinf(sink) ? 0 : std::exp(sink - double(lse[row]));
+    double d = 0, terms = 0;
+    for (int64_t i = row * shape.dim; i < (row + 1) * shape.dim; ++i) {
+      const double term = double(problem.d_o[i]) * double(o[i]);
+      d += term;
+      terms += std::abs(term);
+    }
+    gradients[head].value -= p * d;
+    gradients[head].terms += p * terms;
+  }
+  return gradients;
+}
+
 GradientCost cost_of_gradients(const Problem& problem) {
   double visible = 0;
   for (int64_t query = 0; query < problem.shape.q; ++query) {

@@ -68,6 +68,16 @@ GradientRows<float> plain_gradients(const Problem& problem, std::span<const floa
                                     int64_t kv_head, std::span<const int64_t> queries,
                                     std::span<const int64_t> keys);
 
+// Returns the gradients of Σ dO ∘ O by the sinks, [H], from O and LSE of the forward pass. A sink
+// has the weight P = exp(sink − LSE) and no value, so its dP is 0, and its gradient is −Σ P D over
+// the rows of its head.
+struct SinkGradient {
+  double value = 0;
+  double terms = 0;  // Σ P Σ_d |dO_d O_d|, for the bound of a check
+};
+std::vector<SinkGradient> sink_gradients(const Problem& problem, std::span<const float> o,
+                                         std::span<const float> lse);
+
 // Operations of both functions for all queries and keys of one head of K and V. `forward` is the
 // forward pass of all its queries, which every row of dK and dV needs.
 struct GradientCost {

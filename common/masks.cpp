@@ -9,6 +9,7 @@
 
 #include "common/cli.hpp"
 #include "common/error.hpp"
+#include "common/json_report.hpp"
 #include "common/problem.hpp"
 
 namespace fa {
@@ -104,7 +105,8 @@ std::string in_words(const Problem& problem) {
     std::snprintf(number, sizeof number, ", softcap %g", problem.softcap);
     words += number;
   }
-  return words + (problem.alibi ? ", ALiBi" : "");
+  if (problem.alibi) words += ", ALiBi";
+  return words + (problem.sinks.empty() ? "" : ", sinks");
 }
 
 void add_masks(nlohmann::json& report, const Problem& problem) {
@@ -118,6 +120,7 @@ void add_masks(nlohmann::json& report, const Problem& problem) {
   }
   if (problem.softcap > 0) report["softcap"] = problem.softcap;
   if (problem.alibi) report["alibi"] = true;
+  for (const float sink : problem.sinks) report["sinks"].push_back(json_number(sink));
   if (!problem.lengths.empty()) report["cache_seqlens"] = problem.lengths;
 }
 
@@ -130,7 +133,7 @@ void refuse_option(const char* option, uint32_t feature) {
 constexpr std::pair<uint32_t, const char*> MASK_OPTIONS[] = {
     {CAUSAL, "--causal"},       {WINDOW, "--window"},       {KV_HEADS, "--kv-heads"},
     {PACKED, "--cu-seqlens-q"}, {PACKED, "--cu-seqlens-k"}, {SOFTCAP, "--softcap"},
-    {ALIBI, "--alibi"}};
+    {ALIBI, "--alibi"},         {SINKS, "--sinks"}};
 
 void MaskOptions::declare(Cli& cli, uint32_t features, bool refusing) {
   cli_ = &cli;
@@ -155,6 +158,11 @@ void MaskOptions::declare(Cli& cli, uint32_t features, bool refusing) {
   }
   if (knows(ALIBI)) {
     cli.flag("--alibi", alibi_, "scores fall by 2^(-8 (h + 1) / H) for each key of distance");
+  }
+  if (knows(SINKS)) {
+    cli.text("--sinks", sinks_,
+             "F: a .npy file [H] with a logit per head that only the softmax's sum counts; random: "
+             "from --seed, near the log-sum-exp of a row");
   }
   for (const auto& [feature, option] : MASK_OPTIONS) {
     if (lacks(feature)) cli.unlist(option);
@@ -223,6 +231,12 @@ void MaskOptions::set(Problem& problem) const {
   }
   problem.alibi = alibi_;
   check_mask(problem);
+}
+
+void MaskOptions::set_sinks(Problem& problem, uint64_t seed) const {
+  if (!given(SINKS, "--sinks")) return;
+  problem.sinks =
+      sinks_ == "random" ? random_sinks(problem, seed) : load_sinks(sinks_, problem.shape.heads);
 }
 
 }  // namespace fa

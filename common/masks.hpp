@@ -63,6 +63,8 @@ class MaskOptions {
   // Sets the masks of a problem that has its shape. Sets `group` too if the problem has no values,
   // and otherwise checks it.
   void set(Problem& problem) const;
+  // Sets the sinks of a problem that has its shape, from --sinks.
+  void set_sinks(Problem& problem, uint64_t seed) const;
 
  private:
   bool given(uint32_t feature, const char* option) const;
@@ -71,7 +73,7 @@ class MaskOptions {
   const Cli* cli_ = nullptr;
   uint32_t features_ = 0;
   bool causal_ = false, alibi_ = false, refusing_ = false;
-  std::string window_, q_starts_, kv_starts_;
+  std::string window_, q_starts_, kv_starts_, sinks_;
   int64_t kv_heads_ = 0;
   double softcap_ = 0;
 };

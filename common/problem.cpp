@@ -10,6 +10,7 @@
 #include "common/memory.hpp"
 #include "common/npy.hpp"
 #include "common/parallel.hpp"
+#include "common/parse.hpp"
 
 namespace fa {
 namespace {
@@ -98,6 +99,10 @@ std::vector<float> load(const std::string& path, Dtype dtype, double factor,
 
 }  // namespace
 
+double Problem::sink_of(int64_t batch_head) const {
+  return sinks.empty() ? -INFINITY : sinks[batch_head % shape.heads];
+}
+
 Problem random_problem(const Shape& shape, Dtype dtype, uint64_t seed, double input_scale,
                        int64_t group) {
   check_addressable(shape, "shape " + to_string(shape));
@@ -163,6 +168,8 @@ std::vector<int64_t> rows_of_q(const Problem& problem) {
   return {s.batch, s.heads, s.q};
 }
 
+std::vector<int64_t> like_sinks(const Problem& problem) { return {std::ssize(problem.sinks)}; }
+
 std::vector<float> random_values(std::span<const int64_t> shape, Dtype dtype, uint64_t seed,
                                  uint64_t number) {
   std::vector<float> values(elements_of(shape));
@@ -176,6 +183,31 @@ std::vector<float> load_values(const std::string& path, Dtype dtype,
   std::vector<float> values = load(path, dtype, 1, sizes);
   if (!std::equal(sizes.begin(), sizes.end(), shape.begin(), shape.end())) {
     throw InputError(path + ": is " + bracketed(sizes) + ", expected " + bracketed(shape));
+  }
+  return values;
+}
+
+std::vector<float> random_sinks(const Problem& problem, uint64_t seed) {
+  const Shape& shape = problem.shape;
+  std::vector<float> sinks = random_values(std::vector<int64_t>{shape.heads}, Dtype::f32, seed, 1);
+  const double score = 0.25 * static_cast<double>(shape.dim) * problem.scale;  // the mean
+  for (float& sink : sinks) {
+    sink += static_cast<float>(score + std::log(static_cast<double>(shape.kv)));
+  }
+  return sinks;
+}
+
+std::vector<float> load_sinks(const std::string& path, int64_t heads) {
+  const NpyArray array = read_npy(path, {NpyType::f16, NpyType::f32});
+  if (array.shape != std::vector<int64_t>{heads}) {
+    throw InputError(path + ": is " + bracketed(array.shape) + ", expected " +
+                     bracketed(std::vector<int64_t>{heads}) + ", a number for each head");
+  }
+  std::vector<float> values = array.floats();
+  for (size_t head = 0; head < values.size(); ++head) {
+    if (values[head] < INFINITY) continue;  // false for NaN
+    throw InputError(path + ": the sink of head " + std::to_string(head) + " is " +
+                     fa::shown(values[head]) + ": expected a finite number, or -inf for none");
   }
   return values;
 }

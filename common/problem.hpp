@@ -18,11 +18,12 @@ namespace fa {
 struct Problem : Masks {
   Shape shape;
   Dtype dtype = Dtype::f32;
-  double scale = 1;             // 1/√dim by default
-  int64_t group = 1;            // number of consecutive heads of Q that share a head of K and V
-  std::vector<float> q;         // [batch, heads, q, dim]
-  std::vector<float> k, v;      // [batch, kv_heads, kv, dim]
-  std::vector<float> d_o = {};  // shape of Q, of a backward pass: the gradient of the loss by O
+  double scale = 1;               // 1/√dim by default
+  int64_t group = 1;              // number of consecutive heads of Q that share a head of K and V
+  std::vector<float> q;           // [batch, heads, q, dim]
+  std::vector<float> k, v;        // [batch, kv_heads, kv, dim]
+  std::vector<float> d_o = {};    // shape of Q, of a backward pass: the gradient of the loss by O
+  std::vector<float> sinks = {};  // [heads], −inf for none: see sink_of; empty: none
   // Changes a score before the softmax. The result −inf hides the key. Empty: no change.
   std::function<double(double score, int64_t head, int64_t query, int64_t key)> modify_score = {};
   std::vector<double> lse_offset = {};  // [batch, heads, q], added to LSE; empty: nothing
@@ -32,6 +33,8 @@ struct Problem : Masks {
   float e4m3_weight = 0;
 
   int64_t kv_heads() const { return shape.heads / group; }
+  // Returns the logit that takes part in the sum of this head's softmax, and in nothing else.
+  double sink_of(int64_t batch_head) const;
   int64_t kv_elements() const { return shape.kv_elements() / group; }  // size of K and of V
   Keys keys_of(int64_t batch, int64_t query) const;
 };
@@ -41,6 +44,7 @@ struct Problem : Masks {
 struct Tensors : Problem {
   std::vector<float> o = {}, lse = {};           // [batch, heads, q, dim], [batch, heads, q]
   std::vector<float> dq = {}, dk = {}, dv = {};  // shapes of Q, K and V
+  std::vector<float> d_sinks = {};               // [heads]; empty without sinks
   bool two_dimensional = false;                  // files have the form [L,D]
 };
 
@@ -70,12 +74,18 @@ std::vector<float> random_values(std::span<const int64_t> shape, Dtype dtype, ui
                                  uint64_t number);
 std::vector<float> load_values(const std::string& path, Dtype dtype,
                                std::span<const int64_t> shape);
+// Returns a sink for each head, near the log-sum-exp of a row of a random problem, where it matters
+// most.
+std::vector<float> random_sinks(const Problem& problem, uint64_t seed);
+// Reads a number for each head, finite or −inf, from a .npy file [heads].
+std::vector<float> load_sinks(const std::string& path, int64_t heads);
 
 int64_t elements_of(std::span<const int64_t> shape);
 
 // Return the shapes of tensors.
 std::vector<int64_t> like_q(const Problem& problem);
 std::vector<int64_t> like_k(const Problem& problem);
-std::vector<int64_t> rows_of_q(const Problem& problem);  // [B,H,Lq]
+std::vector<int64_t> rows_of_q(const Problem& problem);   // [B,H,Lq]
+std::vector<int64_t> like_sinks(const Problem& problem);  // [H]; [0] without sinks
 
 }  // namespace fa

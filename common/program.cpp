@@ -31,6 +31,8 @@ constexpr Output OUTPUTS[] = {
     {"--dq", "write dQ to this .npy file (float32)", &Tensors::dq, like_q, BACKWARD},
     {"--dk", "write dK to this .npy file (float32)", &Tensors::dk, like_k, BACKWARD},
     {"--dv", "write dV to this .npy file (float32)", &Tensors::dv, like_k, BACKWARD},
+    {"--dsinks", "write the gradients of the sinks to this .npy file (float32)", &Tensors::d_sinks,
+     like_sinks, BACKWARD, SINKS},
 };
 
 // Parses "B,H,Lq,Lkv,D" with every size at least 1.
@@ -62,6 +64,13 @@ void check_scores_fit(const Problem& problem) {
     throw InputError(
         "Q K.T or scale * Q K.T could pass 3.4e38, the largest fp32 number: choose a "
         "smaller --scale or --input-scale, or smaller values");
+  }
+  // Kernels divide a sink by the scale, because their maximum is not scaled yet.
+  for (const float sink : problem.sinks) {
+    if (std::isinf(sink) || std::isfinite(sink / static_cast<float>(problem.scale))) continue;
+    throw InputError("a sink of " + fa::shown(sink) +
+                     " / scale passes 3.4e38, the largest fp32 "
+                     "number: choose a larger --scale, or smaller sinks");
   }
 }
 
@@ -208,6 +217,9 @@ void Arguments::check() {
     refuse_option("--layout", STRIDES);
   }
   if (call.silent) events.clear();
+  if ((program.passes & BACKWARD) && given("--dsinks") && !given("--sinks")) {
+    throw InputError("--dsinks goes with --sinks: give both");
+  }
 
   const bool backward = (program.passes & BACKWARD) != 0;
   const std::string all = std::string("--q --k --v") + (backward ? " --do" : "");
@@ -259,6 +271,7 @@ Tensors make_tensors(const Arguments& args, const std::function<void(const Probl
     }
     problem.scale = args.scale;
   }
+  args.masks.set_sinks(problem, static_cast<uint64_t>(args.seed));
   if (prepare) prepare(problem);
   check_scores_fit(problem);
   accept(problem);
@@ -297,7 +310,8 @@ int report(const Arguments& args, Tensors& tensors, const Run& run, const Verdic
     const std::string& path = args.files.at(output.option);
     if (!path.empty() && !call.silent) {
       const std::vector<int64_t> sizes = output.shape(tensors);
-      write_npy(path, values, std::span(sizes).subspan(tensors.two_dimensional ? 2 : 0));
+      const bool two_dimensional = tensors.two_dimensional && sizes.size() > 2;
+      write_npy(path, values, std::span(sizes).subspan(two_dimensional ? 2 : 0));
     }
     call.result.outputs.push_back(std::move(values));
   }

@@ -26,7 +26,8 @@ RowFacts attention_row(const Problem& problem, int64_t batch_head, int64_t query
   thread_local std::vector<Real> s;
   s.resize(visible);
   RowFacts facts{-kInfinity};
-  Real m = -kInfinity;
+  const Real sink = static_cast<Real>(problem.sink_of(batch_head));
+  Real m = sink;
   for (int64_t j = 0; j < visible; ++j) {
     s[j] = scores(keys.begin + j).value;
     if (s[j] == -kInfinity) continue;  // masked: no score
@@ -36,7 +37,8 @@ RowFacts attention_row(const Problem& problem, int64_t batch_head, int64_t query
   std::fill(o.begin(), o.end(), Real(0));
   if (m == -kInfinity) return facts;
 
-  Real l = 0;
+  Real l = std::exp(sink - m);  // 0 without a sink
+  if (l > 0) facts.largest_score = std::max(facts.largest_score, std::abs(double(sink)));
   double change = 0, squares = 0;
   for (int64_t j = 0; j < visible; ++j) {
     s[j] = std::exp(s[j] - m);

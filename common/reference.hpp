@@ -10,12 +10,13 @@ namespace fa {
 
 struct RowFacts {
   double lse;                // log Σ exp(score); −inf for a fully masked row
-  double largest_score = 0;  // max |scale · q·k| over the visible keys
-  double sum_rounding = 0;   // see reference_row
+  double largest_score = 0;  // max |scale · q·k| over the visible keys, and |sink| if it has weight
+  double sum_rounding = 0;  // see reference_row
 };
 
 // Computes row `query` of O in float64 from the problem's rounded inputs: softmax(scale · q Kᵀ) V
-// with the row maximum subtracted. `o` is [dim]. A fully masked row gives 0 and LSE −inf.
+// with the row maximum subtracted. `o` is [dim]. A fully masked row gives 0 and LSE −inf, or the
+// sink of its head.
 //
 // sum_rounding bounds the change of LSE in a kernel that sums P after rounding it to the dtype:
 //

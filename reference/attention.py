@@ -13,11 +13,15 @@ Besides the scale, every forward pass takes these modifiers of Q @ K.T, applied 
     window L, R  query i sees key j if i + (Lkv - Lq) - L <= j <= i + (Lkv - Lq) + R; -1: no limit
     causal       R = 0: the last query sees every key
 
+A sink is a score without a key: softmax's sum counts it, and O does not. It is a number, or one per
+head, [heads, 1]; -inf: none. The LSE contains it, so a fully masked row has O = 0 and LSE = sink.
+
 `general` adds heads of K and V that several heads of Q share, and packed sequences.
 
 Sources: online softmax, Milakov and Gimelshein 2018 (arXiv:1805.02867); tiles, FlashAttention, Dao
 et al. 2022 (arXiv:2205.14135) and FlashAttention-2, Dao 2023 (arXiv:2307.08691); ALiBi, Press,
-Smith and Lewis 2021 (arXiv:2108.12409); grouped heads, Ainslie et al. 2023 (arXiv:2305.13245).
+Smith and Lewis 2021 (arXiv:2108.12409); grouped heads, Ainslie et al. 2023 (arXiv:2305.13245);
+sinks, OpenAI 2025 (gpt-oss, arXiv:2508.10925).
 """
 
 from typing import Callable, Iterator, NamedTuple, Optional, Sequence, Tuple
@@ -114,40 +118,43 @@ def _finish(m: np.ndarray, l: np.ndarray, o: np.ndarray) -> Attention:
     return Attention(o / l[..., None], m + np.log(l))
 
 
-def _start(s: np.ndarray, v: np.ndarray) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the state before the first key: m = -inf, l = 0, o = 0."""
+def _start(s: np.ndarray, v: np.ndarray, sink=NEG_INF) -> Tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns the state before the first key: m = -inf, l = 0, o = 0, or with a sink m = sink and
+    l = 1."""
     rows = s.shape[:-1]
-    return np.full(rows, NEG_INF), np.zeros(rows), np.zeros(rows + v.shape[-1:])
+    m = np.broadcast_to(np.asarray(sink, np.float64), rows).copy()
+    return m, np.where(m == NEG_INF, 0.0, 1.0), np.zeros(rows + v.shape[-1:])
 
 
 # ---- The forward passes: six ways to one answer ----
 
-def naive(q, k, v, scale=None, causal=False, **modifiers) -> Attention:
+def naive(q, k, v, scale=None, causal=False, sink=NEG_INF, **modifiers) -> Attention:
     """Computes exp(S) without a maximum: NaN once a score exceeds 709, or once all are below
     -745."""
     s, v = scores(q, k, scale, causal, **modifiers), np.asarray(v, np.float64)
-    empty = s.max(axis=-1, initial=NEG_INF) == NEG_INF
+    empty = np.maximum(s.max(axis=-1, initial=NEG_INF), sink) == NEG_INF
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         p = np.exp(s)
-        l = np.where(empty, 1.0, p.sum(axis=-1))
+        l = np.where(empty, 1.0, p.sum(axis=-1) + np.exp(sink))
         return Attention(p @ v / l[..., None], np.where(empty, NEG_INF, np.log(l)))
 
 
-def attend(s: np.ndarray, v: np.ndarray) -> Attention:
+def attend(s: np.ndarray, v: np.ndarray, sink=NEG_INF) -> Attention:
     """Returns softmax(S) @ V from stored scores, in the type of S: maximum, sum, weights."""
-    m = s.max(axis=-1, initial=NEG_INF)
+    sink = np.asarray(sink, s.dtype)
+    m = np.maximum(s.max(axis=-1, initial=NEG_INF), sink)
     p = np.exp(s - _zero_if_empty(m)[..., None])
-    return _finish(m, p.sum(axis=-1), p @ v)
+    return _finish(m, p.sum(axis=-1) + np.exp(sink - _zero_if_empty(m)), p @ v)
 
 
-def safe(q, k, v, scale=None, causal=False, **modifiers) -> Attention:
+def safe(q, k, v, scale=None, causal=False, sink=NEG_INF, **modifiers) -> Attention:
     """Makes three passes over a stored S: maximum, sum, weights. The checker uses this form."""
-    return attend(scores(q, k, scale, causal, **modifiers), np.asarray(v, np.float64))
+    return attend(scores(q, k, scale, causal, **modifiers), np.asarray(v, np.float64), sink)
 
 
-def _online_max_and_sum(s: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
+def _online_max_and_sum(s: np.ndarray, sink=NEG_INF) -> Tuple[np.ndarray, np.ndarray]:
     """Returns the row maximum and the sum of exp(S - m), computed key by key in one pass."""
-    m, l = np.full(s.shape[:-1], NEG_INF), np.zeros(s.shape[:-1])
+    m, l, _ = _start(s, s, sink)
     for j in range(s.shape[-1]):
         m_new = np.maximum(m, s[..., j])
         shift = _zero_if_empty(m_new)
@@ -156,27 +163,27 @@ def _online_max_and_sum(s: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
     return m, l
 
 
-def online(q, k, v, scale=None, causal=False, **modifiers) -> Attention:
+def online(q, k, v, scale=None, causal=False, sink=NEG_INF, **modifiers) -> Attention:
     """Computes maximum and sum in one pass over S; stores the weights, then multiplies them with
     V."""
     s, v = scores(q, k, scale, causal, **modifiers), np.asarray(v, np.float64)
-    m, l = _online_max_and_sum(s)
+    m, l = _online_max_and_sum(s, sink)
     return _finish(m, l, np.exp(s - _zero_if_empty(m)[..., None]) @ v)
 
 
-def two_pass(q, k, v, scale=None, causal=False, **modifiers) -> Attention:
+def two_pass(q, k, v, scale=None, causal=False, sink=NEG_INF, **modifiers) -> Attention:
     """Computes maximum and sum online, then accumulates O key by key, so that no weights are
     stored."""
     s, v = scores(q, k, scale, causal, **modifiers), np.asarray(v, np.float64)
     o = _start(s, v)[2]
-    m, l = _online_max_and_sum(s)
+    m, l = _online_max_and_sum(s, sink)
     for j in range(s.shape[-1]):
         o += np.exp(s[..., j] - _zero_if_empty(m))[..., None] * v[..., None, j, :]
     return _finish(m, l, o)
 
 
-def tiled(q, k, v, scale=None, causal=False, block_q: int = 64, block_kv: int = 64, **modifiers
-          ) -> Attention:
+def tiled(q, k, v, scale=None, causal=False, block_q: int = 64, block_kv: int = 64, sink=NEG_INF,
+          **modifiers) -> Attention:
     """Uses the order of FlashAttention-2: for each block of queries, one pass over the blocks of
     keys."""
     q, k, v = (np.asarray(x, np.float64) for x in (q, k, v))
@@ -185,7 +192,7 @@ def tiled(q, k, v, scale=None, causal=False, block_q: int = 64, block_kv: int = 
     lse_out = np.empty(q.shape[:-1])
     for i in range(0, len_q, block_q):
         q_i = q[..., i:i + block_q, :]
-        m, l, o = _start(q_i, v)
+        m, l, o = _start(q_i, v, sink)
         for j in range(0, len_kv, block_kv):
             s = scores(q_i, k[..., j:j + block_kv, :], scale, causal,  # [..., rows, keys of this tile]
                        offset=i + (len_kv - len_q) - j, **modifiers)
@@ -200,9 +207,9 @@ def tiled(q, k, v, scale=None, causal=False, block_q: int = 64, block_kv: int = 
     return Attention(o_out, lse_out)
 
 
-def one_pass(q, k, v, scale=None, causal=False, **modifiers) -> Attention:
+def one_pass(q, k, v, scale=None, causal=False, **options) -> Attention:
     """Computes maximum, sum and output in one pass, key by key: a tile has one key."""
-    return tiled(q, k, v, scale, causal, max(1, np.shape(q)[-2]), 1, **modifiers)
+    return tiled(q, k, v, scale, causal, max(1, np.shape(q)[-2]), 1, **options)
 
 
 FORWARD = {"naive": naive, "safe": safe, "online": online, "two-pass": two_pass,
@@ -231,8 +238,9 @@ def sequences(cu_seqlens_q: Sequence[int], cu_seqlens_k: Sequence[int]
 
 def general(q, k, v, forward: Callable[..., Attention] = safe, alibi: bool = False,
             cu_seqlens_q: Optional[Sequence[int]] = None,
-            cu_seqlens_k: Optional[Sequence[int]] = None, **options) -> Attention:
-    """A forward pass on [B,H,L,D] in which head h of Q uses head h // (H / Hkv) of K and V.
+            cu_seqlens_k: Optional[Sequence[int]] = None, sinks=None, **options) -> Attention:
+    """A forward pass on [B,H,L,D] in which head h of Q uses head h // (H / Hkv) of K and V. sinks:
+    [H].
 
     With cu_seqlens, the tensors are [1,H,sum of L,D], and the queries of a sequence see only the
     keys of that sequence. A mask is aligned to the ends of each sequence.
@@ -241,6 +249,8 @@ def general(q, k, v, forward: Callable[..., Attention] = safe, alibi: bool = Fal
     k, v = (np.repeat(x, heads // x.shape[1], axis=1) for x in (k, v))
     if alibi:
         options["slope"] = alibi_slopes(heads)[:, None, None]
+    if sinks is not None:
+        options["sink"] = np.asarray(sinks)[:, None]
     if cu_seqlens_q is None:
         return forward(q, k, v, **options)
     parts = [forward(q[:, :, queries], k[:, :, keys], v[:, :, keys], **options)
@@ -285,7 +295,7 @@ def ulp(magnitude: float, dtype: str) -> float:
     return float(np.ldexp(1.0, max(exponent, smallest_exponent) - mantissa_bits))
 
 
-def plain(q, k, v, dtype: str, scale=None, causal=False, **modifiers) -> Attention:
+def plain(q, k, v, dtype: str, scale=None, causal=False, sink=NEG_INF, **modifiers) -> Attention:
     """Plain attention in float32 with P and O rounded to `dtype`: the yardstick for kernels.
     Returns float32.
 
@@ -298,10 +308,12 @@ def plain(q, k, v, dtype: str, scale=None, causal=False, **modifiers) -> Attenti
     scale = np.float32(default_scale(q.shape[-1]) if scale is None else scale)
     with np.errstate(over="ignore", invalid="ignore"):
         s = modified(scale * (q @ np.swapaxes(k, -1, -2)), causal, **modifiers)
-    m = s.max(axis=-1, initial=NEG_INF)
+    sink = np.asarray(sink, np.float32)
+    m = np.maximum(s.max(axis=-1, initial=NEG_INF), sink)
+    shift = np.where(m == NEG_INF, np.float32(0), m)
     with np.errstate(invalid="ignore"):  # a score that overflowed becomes NaN
-        p = np.exp(s - np.where(m == NEG_INF, np.float32(0), m)[..., None])
-        l = np.where(m == NEG_INF, np.float32(1), p.sum(axis=-1))
+        p = np.exp(s - shift[..., None])
+        l = np.where(m == NEG_INF, np.float32(1), p.sum(axis=-1) + np.exp(sink - shift))
         o = round_to(round_to(p / l[..., None], dtype) @ v, dtype)
         return Attention(o, m + np.log(l))
 
@@ -325,8 +337,8 @@ class Terms(NamedTuple):
     ds: np.ndarray  # P * (dP - D); with a softcap, times 1 - tanh^2 of the scaled products
 
 
-def backward_terms(q, k, v, do, dtype: str = "f64", scale=None, causal=False, **modifiers
-                   ) -> Terms:
+def backward_terms(q, k, v, do, dtype: str = "f64", scale=None, causal=False, sink=NEG_INF,
+                   **modifiers) -> Terms:
     """Computes the terms in float64, or in float32 with the O of `plain` as the yardstick for
     kernels in another `dtype`. Dao et al. 2022, appendix B."""
     real = np.float64 if dtype == "f64" else np.float32
@@ -334,7 +346,8 @@ def backward_terms(q, k, v, do, dtype: str = "f64", scale=None, causal=False, **
     scale = real(default_scale(q.shape[-1]) if scale is None else scale)
     products = scale * (q @ np.swapaxes(k, -1, -2))
     s = modified(products, causal, **modifiers)
-    o, lse = attend(s, v) if dtype == "f64" else plain(q, k, v, dtype, scale, causal, **modifiers)
+    o, lse = (attend(s, v, sink) if dtype == "f64" else
+              plain(q, k, v, dtype, scale, causal, sink, **modifiers))
     p = np.exp(s - _zero_if_empty(lse).astype(real)[..., None])
     dp, d = do @ np.swapaxes(v, -1, -2), (do * o).sum(axis=-1)
     ds = p * (dp - d[..., None])
@@ -358,7 +371,7 @@ def gradients_of(terms: Terms, q, k, do, dtype: str = "f64", scale=None) -> Grad
 
 def backward(q, k, v, do, dtype: str = "f64", alibi: bool = False,
              cu_seqlens_q: Optional[Sequence[int]] = None,
-             cu_seqlens_k: Optional[Sequence[int]] = None, **options) -> Gradients:
+             cu_seqlens_k: Optional[Sequence[int]] = None, sinks=None, **options) -> Gradients:
     """Returns the gradients of sum(dO * O) on [B,H,L,D], with the options of `general`. dK and dV
     have the shapes of K and V and are summed over the heads of Q that share them. They are computed
     in float64, or as in plain attention (see `backward_terms`) and rounded to `dtype`."""
@@ -366,6 +379,8 @@ def backward(q, k, v, do, dtype: str = "f64", alibi: bool = False,
     group = heads // kv_heads
     if alibi:
         options["slope"] = alibi_slopes(heads)[:, None, None]
+    if sinks is not None:
+        options["sink"] = np.asarray(sinks)[:, None]
     if cu_seqlens_q is None:
         cu_seqlens_q, cu_seqlens_k = (0, q.shape[2]), (0, k.shape[2])
     parts = []
@@ -379,6 +394,15 @@ def backward(q, k, v, do, dtype: str = "f64", alibi: bool = False,
     def over_group(x):
         return x.reshape(x.shape[0], kv_heads, group, *x.shape[2:]).sum(axis=2)
     return Gradients(*(round_to(x, dtype) for x in (dq, over_group(dk), over_group(dv))))
+
+
+def sink_gradient(sinks, lse: np.ndarray, o: np.ndarray, do: np.ndarray) -> np.ndarray:
+    """Returns the gradient of sum(dO * O) by the sinks, [H], from LSE [B,H,L] and O [B,H,L,D].
+
+    A sink has the weight P = exp(sink - LSE) and no value, so its dP is 0 and its dS = P * (0 - D).
+    """
+    sinks, d = np.asarray(sinks, np.float64)[:, None], (do * o).sum(axis=-1)
+    return -(np.exp(sinks - _zero_if_empty(lse)) * d).sum(axis=(0, 2))
 
 
 # ---- Long inputs: blocks of rows, so that S is never stored whole ----

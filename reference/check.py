@@ -3,13 +3,13 @@
 
     reference/check.py --q q.npy --k k.npy --v v.npy --out o.npy [--lse lse.npy]
                        [--causal] [--window L,R] [--scale X] [--softcap X] [--alibi] [--kv-heads N]
-                       [--cu-seqlens-q 0,…  --cu-seqlens-k 0,…] [--layout bhld|blhd]
-                       [--dtype bf16|f16|f32|f64]
+                       [--cu-seqlens-q 0,…  --cu-seqlens-k 0,…] [--sinks sinks.npy]
+                       [--layout bhld|blhd] [--dtype bf16|f16|f32|f64]
     reference/check.py --q q.npy --k k.npy --v v.npy --do do.npy --dq dq.npy --dk dk.npy --dv dv.npy
                        [the same options]
 
 Files are float16, float32 or float64: [B,H,L,D] ([B,L,H,D] with --layout blhd) or [L,D], LSE
-[B,H,Lq] or [Lq]. K and V may have fewer heads, a divisor of Q's. Packed sequences are [1,H,sum of
+[B,H,Lq] or [Lq], sinks [H]. K and V may have fewer heads, a divisor of Q's. Packed sequences are [1,H,sum of
 L,D]. --dtype is the type in which the program computed (default: the type of the q file); inputs
 are rounded to it first. Every element of O must differ from the float64 answer by at most
 
@@ -17,9 +17,9 @@ are rounded to it first. Every element of O must differ from the float64 answer 
       + one unit in the last place of the type at the largest |O|
       + (n max|score| max|V| + 2 sqrt(Lkv) max|O|) 2^-24    fp32 sums in another order
 
-with n = max(2, D/64), because a score is a sum of D products. The last line matters only for f32
-and for large scores. For f64 the bound is 1e-12 max(1, max|O|). LSE is fp32 in every type and must
-differ by at most
+with n = max(2, D/64), because a score is a sum of D products. A sink that has weight is a score,
+too. The last line matters only for f32 and for large scores. For f64 the bound is 1e-12 max(1,
+max|O|). LSE is fp32 in every type and must differ by at most
 
     2 x (largest LSE error of plain attention + effect of rounding P on its sum, see sum_rounding)
       + four units in the last place of fp32 + (n max|score| + 2 sqrt(Lkv)) 2^-24
@@ -109,14 +109,17 @@ def compute_reference(problem: Problem, show_progress: bool = False) -> Referenc
             if show_progress:
                 print(f"\rreference: head {b * heads + h + 1} of {batch * heads} ", end="",
                       file=sys.stderr)
+            sink = problem.sink(h)
             for rows, block, modifiers in head_blocks(problem, b, h):
                 s = attention.scores(*block[:2], problem.scale, **modifiers)
-                exact = attention.attend(s, np.asarray(block[2], np.float64))
+                exact = attention.attend(s, np.asarray(block[2], np.float64), sink)
                 o[b, h, rows], lse[b, h, rows] = exact
                 if problem.dtype == "f64":
                     continue
                 largest_score = max(largest_score, largest(finite(s)))
-                plain = attention.plain(*block, problem.dtype, problem.scale, **modifiers)
+                if np.exp(sink - finite(exact.lse)).any():  # the sink has weight
+                    largest_score = max(largest_score, abs(sink))
+                plain = attention.plain(*block, problem.dtype, problem.scale, sink=sink, **modifiers)
                 rounding = max(rounding, largest(sum_rounding(s, problem.dtype)))
                 error = finite(plain.o - exact.o)
                 plain_error = max(plain_error, largest(error))
@@ -248,6 +251,8 @@ def parse(arguments) -> argparse.Namespace:
     for name, tensor in (("q", "Q"), ("k", "K and V")):
         parser.add_argument(f"--cu-seqlens-{name}", type=whole_numbers, metavar="0,…",
                             help=f"where packed sequences begin in {tensor}, and where the last ends")
+    parser.add_argument("--sinks", metavar="FILE",
+                        help=".npy, [H]: a logit per head that only the softmax's sum counts")
     parser.add_argument("--layout", choices=("bhld", "blhd"), default="bhld",
                         help="of the files of Q, K, V, O and gradients")
     parser.add_argument("--dtype", choices=("bf16", "f16", "f32", "f64"),
@@ -281,7 +286,7 @@ def main(arguments=None) -> int:
         q, k, v = (read(name) for name in "qkv")
         problem = Problem(q, k, v, options.causal, options.scale, options.dtype, options.window,
                           options.softcap, options.alibi, options.cu_seqlens_q,
-                          options.cu_seqlens_k)
+                          options.cu_seqlens_k, read_npy(options.sinks) if options.sinks else None)
         if options.kv_heads not in (None, problem.kv_heads):
             raise BadInput(f"--kv-heads {options.kv_heads}: k has {problem.kv_heads}")
         verdicts = []

@@ -57,7 +57,8 @@ def blocks_of(problem: Problem, do: np.ndarray, b: int, h: int
         for part, _, offset in attention.row_blocks(*lengths, max_scores=MANY_SCORES):
             rows = slice(queries.start + part.start, queries.start + part.stop)
             q, k, v, do_rows = (x[at] for x, at in zip(tensors, (rows, keys, keys, rows)))
-            options = dict(problem.modifiers(h), scale=problem.scale, offset=offset)
+            options = dict(problem.modifiers(h), scale=problem.scale, offset=offset,
+                           sink=problem.sink(h))
             terms = attention.backward_terms(q, k, v, do_rows, **options)
             yield rows, keys, Block(q, k, v, do_rows, options, terms, part.start, lengths)
 
@@ -93,6 +94,8 @@ def other_scores(block: Block) -> Iterator[Tuple[str, Block]]:
         yield "softcap is missing", block.changed(softcap=0.0)
     if block.options["slope"]:
         yield "ALiBi is missing", block.changed(slope=0.0)
+    if block.options["sink"] != attention.NEG_INF:
+        yield "the sink is missing", block.changed(sink=attention.NEG_INF)
     if block.options["scale"] != 1:
         yield "P is recomputed from scores without the scale", block.changed(scale=1.0)
 

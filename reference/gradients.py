@@ -119,7 +119,8 @@ def compute_reference(problem: Problem, do: np.ndarray) -> Reference:
                     rows = slice(queries.start + rows.start, queries.start + rows.stop)
                     seen = slice(keys.start + seen.start, keys.start + seen.stop)
                     block = q[rows], k[seen], v[seen], do_head[rows]
-                    options = dict(problem.modifiers(h), offset=offset, scale=problem.scale)
+                    options = dict(problem.modifiers(h), offset=offset, scale=problem.scale,
+                                   sink=problem.sink(h))
                     terms = attention.backward_terms(*block, **options)
                     of_all = [(exact, attention.gradients_of(terms, *block[:2], block[3],
                                                              scale=problem.scale))]

@@ -15,7 +15,7 @@ depends only on the case's place in the list, so every run writes the same bytes
 DIR/verdicts/NAME/ has cases of the same form with right and wrong outputs (CHANGE_o.npy,
 CHANGE_lse.npy, float32), and DIR/verdicts.json has check.py's verdict on each. Another checker with
 the same rule must give the same verdicts. DIR/masks_and_shapes_verdicts.json is the same for the
-other list.
+other list. DIR/sinks.json lists the cases with sinks.npy, [H], a logit per head.
 
 DIR/backward/NAME/ has cases of the same form with do, dq, dk and dv (float64, the gradients of
 sum(do * o)) and right and wrong gradients (CHANGE_dq.npy and so on, float32; a missing file is the
@@ -57,6 +57,7 @@ class Case(NamedTuple):
     alibi: bool = False
     cu_seqlens_q: Optional[Tuple[int, ...]] = None
     cu_seqlens_k: Optional[Tuple[int, ...]] = None
+    sinks: Optional[Tuple[float, ...]] = None  # per head
 
     def options(self) -> dict:
         """Returns the options that not every program takes, if the case uses them."""
@@ -129,6 +130,18 @@ MASK_CASES = [
     Case("kernel_96_all", (1, 4, 130, 200, 96), dtype="bf16", causal=True, kv_heads=2,
          window=(70, -1), softcap=20.0),
     Case("kernel_128_f16", (1, 4, 100, 150, 128), dtype="f16", causal=True, kv_heads=1),
+]
+
+
+SINK_CASES = [
+    Case("sinks", (2, 3, 17, 23, 16), sinks=(2.0, 4.5, -3.0)),
+    Case("sinks_none_and_large", (1, 3, 40, 50, 64), dtype="bf16", sinks=(-np.inf, 60.0, 5.0)),
+    Case("sinks_rows_without_keys", (1, 2, 90, 33, 16), causal=True, sinks=(1.5, -np.inf)),
+    Case("sinks_sharp", (1, 2, 50, 70, 64), dtype="f16", input_scale=30.0, sinks=(90.0, 150.0)),
+    Case("sinks_packed_all", (1, 4, 33, 45, 80), dtype="f16", kv_heads=2, window=(6, 3), softcap=3.0,
+         alibi=True, sinks=(1.0, 3.0, 0.0, -2.0), **PACKED),
+    Case("sinks_kernel_128", (1, 4, 100, 150, 128), dtype="bf16", causal=True, kv_heads=2,
+         sinks=(8.0, 5.0, 7.0, 2.0)),
 ]
 
 
@@ -350,7 +363,8 @@ def write_case(case: Case, seed: int, directory: str) -> None:
     os.makedirs(directory, exist_ok=True)
     q, k, v = inputs(case, seed)
     scale = attention.default_scale(case.shape[-1]) if case.scale is None else case.scale
-    o, lse = attention.general(q, k, v, scale=scale, causal=case.causal, **case.options())
+    o, lse = attention.general(q, k, v, scale=scale, causal=case.causal, sinks=case.sinks,
+                               **case.options())
     for name, array in (("q", q), ("k", k), ("v", v), ("o", o), ("lse", lse)):
         np.save(os.path.join(directory, name + ".npy"), array)
     description = {"name": case.name, "shape": dict(zip(("batch", "heads", "q", "kv", "dim"),
@@ -359,6 +373,8 @@ def write_case(case: Case, seed: int, directory: str) -> None:
                    **case.options()}
     if case.kv_heads:
         description["kv_heads"] = case.kv_heads
+    if case.sinks:
+        np.save(os.path.join(directory, "sinks.npy"), np.array(case.sinks, np.float32))
     with open(os.path.join(directory, "case.json"), "w", encoding="utf-8") as file:
         json.dump(description, file, indent=2)
         file.write("\n")
@@ -390,6 +406,9 @@ def main() -> int:
             write_list(name + ".json", entries)
         write_list("backward.json", [entry for case in BACKWARD_CASES for entry in write_backward(
             case, next(seeds), os.path.join(out, "backward", case.name))])
+        for case in SINK_CASES:
+            write_case(case, next(seeds), os.path.join(out, case.name))
+        write_list("sinks.json", [case.name for case in SINK_CASES])
     except OSError as error:
         print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2

@@ -29,6 +29,7 @@ class Head(NamedTuple):
     slope: float
     first: float    # query i sees keys i + first to i + last
     last: float
+    sink: float = NEG_INF
 
 
 class Place(NamedTuple):
@@ -59,17 +60,17 @@ def scores_of(head: Head, i: int) -> np.ndarray:
     return np.where((head.first <= from_i) & (from_i <= head.last), s, NEG_INF)
 
 
-def weighted(s: np.ndarray, v: np.ndarray) -> np.ndarray:
+def weighted(s: np.ndarray, v: np.ndarray, sink: float = NEG_INF) -> np.ndarray:
     """Returns softmax(s) @ v, or 0 if all keys are masked."""
-    m = s.max(initial=NEG_INF)
+    m = s.max(initial=sink)
     if m == NEG_INF:
         return np.zeros(v.shape[-1])
     p = np.exp(s - m)
-    return p @ v / p.sum()
+    return p @ v / (p.sum() + np.exp(sink - m))
 
 
 def right_row(head: Head, i: int) -> np.ndarray:
-    return weighted(scores_of(head, i), head.v)
+    return weighted(scores_of(head, i), head.v, head.sink)
 
 
 # ---- Mistakes in one row ----
@@ -128,6 +129,12 @@ def late_softcap_row(head: Head, i: int) -> np.ndarray:
     return weighted(np.where(s == NEG_INF, -head.softcap, s), head.v)
 
 
+def sink_of_weight_1_row(head: Head, i: int) -> np.ndarray:
+    """The sink is added to l as 1, relative to the final maximum of the keys."""
+    s = scores_of(head, i)
+    return weighted(s, head.v, s.max(initial=NEG_INF))
+
+
 def reread(matrix: np.ndarray) -> np.ndarray:
     """Reads the bytes of the transposed matrix as the matrix."""
     return np.ascontiguousarray(matrix.T).reshape(matrix.shape)
@@ -168,7 +175,7 @@ def head_at(problem: Problem, at: Place, q: np.ndarray, k: np.ndarray, v: np.nda
     _, keys = parts[min(n + sequences_late, len(parts) - 1)]
     q, k, v = q[queries], *(x[keys.start + keys_late:keys.stop + keys_late] for x in (k, v))
     return Head(q, k, v, problem.scale, problem.softcap, problem.slopes[at.h],
-                *seen(problem.window, len(k) - len(q))), at.i - queries.start
+                *seen(problem.window, len(k) - len(q)), problem.sink(at.h)), at.i - queries.start
 
 
 def exchanged(problem: Problem, at: Place) -> Place:
@@ -237,7 +244,7 @@ def packed_mistakes(problem: Problem) -> Iterator[Mistake]:
     def one_sequence_row(_: Heads, at: Place) -> np.ndarray:
         q, k, v = whole(at)
         return right_row(Head(q, k, v, problem.scale, problem.softcap, problem.slopes[at.h],
-                              *seen(problem.window, len(k) - len(q))), at.i)
+                              *seen(problem.window, len(k) - len(q)), problem.sink(at.h)), at.i)
 
     yield Mistake("cu_seqlens are ignored: the tensors are taken for one sequence",
                   one_sequence_row)
@@ -269,6 +276,11 @@ def mistakes_for(problem: Problem) -> Iterator[Mistake]:
         yield in_head("ALiBi is missing", lambda head: {"slope": 0.0})
         yield in_head("ALiBi's slopes begin with 1, not with 2^(-8/H)", lambda head: {
             "slope": head.slope * 2 ** (8 / (1 << heads.bit_length() - 1))})
+    if problem.sinks is not None:
+        yield in_head("the sink is missing", lambda head: {"sink": NEG_INF})
+        yield in_head("the sink is multiplied by the scale", lambda head: {
+            "sink": head.sink * head.scale})
+        yield in_row("the sink's weight is 1, whatever its logit is", sink_of_weight_1_row)
     if problem.packed:
         yield from packed_mistakes(problem)
     yield in_row("O is not divided by the row sum l", unnormalised_row)

@@ -85,7 +85,8 @@ class Problem:
                  scale: Optional[float] = None, dtype: Optional[str] = None,
                  window: Tuple[int, int] = attention.NO_LIMITS, softcap: float = 0.0,
                  alibi: bool = False, cu_seqlens_q: Optional[Sequence[int]] = None,
-                 cu_seqlens_k: Optional[Sequence[int]] = None) -> None:
+                 cu_seqlens_k: Optional[Sequence[int]] = None,
+                 sinks: Optional[np.ndarray] = None) -> None:
         """Raises BadInput if the shapes do not fit together, or a value is NaN or Inf before or
         after rounding to `dtype` (default: the type of q)."""
         for name, array in (("q", q), ("k", k), ("v", v)):
@@ -116,6 +117,9 @@ class Problem:
                            "and right; -1 has no limit")
         if not (0 <= softcap and math.isfinite(softcap)):
             raise BadInput(f"softcap {softcap}: accepted: a positive number, or 0 for none")
+        if sinks is not None and (sinks.shape != (heads,) or not (sinks < np.inf).all()):
+            raise BadInput(f"sinks have shape {list(sinks.shape)}: expected [{heads}], a finite "
+                           "number for each head, or -inf for none")
         if (cu_seqlens_q is None) != (cu_seqlens_k is None):
             raise BadInput("cu_seqlens_q and cu_seqlens_k go together: give both")
         self.cu_seqlens_q, self.cu_seqlens_k = (0, len_q), (0, len_kv)
@@ -133,6 +137,7 @@ class Problem:
         self.window = attention.limits(causal, window)  # includes `causal`
         self.softcap = float(softcap)
         self.slopes = attention.alibi_slopes(heads) if alibi else np.zeros(heads)
+        self.sinks = sinks if sinks is None else np.asarray(sinks, np.float64)
         self.scale = float(attention.default_scale(dim) if scale is None else scale)
         self.dtype = dtype or DTYPE_OF_FILE[q.dtype.itemsize]
         sizes = {}
@@ -159,6 +164,7 @@ class Problem:
             words.append(f"window {left},{right}")
         words += [f"softcap {self.softcap:g}"] if self.softcap else []
         words += ["ALiBi"] if self.slopes.any() else []
+        words += ["sinks"] if self.sinks is not None else []
         if self.packed:
             words.append(f"{len(self.cu_seqlens_q) - 1} sequences")
         return ", ".join(words)
@@ -176,6 +182,10 @@ class Problem:
         """Yields the queries and keys that belong together: all, unless sequences are packed."""
         return attention.sequences(self.cu_seqlens_q, self.cu_seqlens_k)
 
+    def sink(self, h: int) -> float:
+        """Returns the sink of a head, or -inf."""
+        return attention.NEG_INF if self.sinks is None else float(self.sinks[h])
+
     def modifiers(self, h: int) -> dict:
         """Returns the arguments of `attention.scores` besides the scale."""
         return {"window": self.window, "softcap": self.softcap, "slope": self.slopes[h]}
@@ -183,7 +193,7 @@ class Problem:
     def options(self) -> dict:
         """Returns the arguments of `attention.general` besides the tensors."""
         options = {"scale": self.scale, "window": self.window, "softcap": self.softcap,
-                   "alibi": bool(self.slopes.any())}
+                   "alibi": bool(self.slopes.any()), "sinks": self.sinks}
         if self.packed:
             options.update(cu_seqlens_q=self.cu_seqlens_q, cu_seqlens_k=self.cu_seqlens_k)
         return options

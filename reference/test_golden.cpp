@@ -31,9 +31,10 @@ struct GoldenCase {
 
 std::vector<std::string> case_names() {
   std::vector<std::string> names = nlohmann::json::parse(fa::read_file(kGolden + "cases.json"));
-  const std::vector<std::string> more =
-      nlohmann::json::parse(fa::read_file(kGolden + "masks_and_shapes.json"));
-  names.insert(names.end(), more.begin(), more.end());
+  for (const char* list : {"masks_and_shapes.json", "sinks.json"}) {
+    const std::vector<std::string> more = nlohmann::json::parse(fa::read_file(kGolden + list));
+    names.insert(names.end(), more.begin(), more.end());
+  }
   return names;
 }
 
@@ -71,6 +72,9 @@ GoldenCase read_case(const std::string& name) {
   problem.q_starts = json.value("cu_seqlens_q", std::vector<int64_t>{});
   problem.kv_starts = json.value("cu_seqlens_k", std::vector<int64_t>{});
   fa::check_mask(problem);
+  if (std::filesystem::exists(directory + "sinks.npy")) {
+    problem.sinks = fa::load_sinks(directory + "sinks.npy", heads);
+  }
   problem.q = read_input(directory + "q.npy", {batch, heads, q, dim});
   problem.k = read_input(directory + "k.npy", {batch, kv_heads, kv, dim});
   problem.v = read_input(directory + "v.npy", {batch, kv_heads, kv, dim});

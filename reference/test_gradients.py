@@ -113,6 +113,30 @@ class Answers(unittest.TestCase):
                     np.testing.assert_allclose(gradient, want, rtol=0,
                                                atol=1e-6 * max(1, np.abs(want).max()))
 
+    def test_central_differences_with_sinks(self):
+        for options in ({}, {"causal": True}, {"window": (2, 3), "softcap": 2.0}):
+            q, k, v, do = inputs = random_inputs((2, 4, 9, 6, 5), 2)
+            sinks = np.array([1.0, 3.0, -np.inf, 0.5])
+            o, lse = attention.general(q, k, v, sinks=sinks, **options)
+            got = (*attention.backward(*inputs, sinks=sinks, **options),
+                   attention.sink_gradient(sinks, lse, o, do))
+            for name, tensor, gradient in zip((*gradients.NAMES, "sinks"), (q, k, v, sinks), got):
+                want, step = np.zeros_like(tensor), 2.0**-13
+                for at in np.ndindex(tensor.shape):
+                    kept, loss = tensor[at], []
+                    for sign in (1, -1):
+                        tensor[at] = kept + sign * step
+                        loss.append((do * attention.general(q, k, v, sinks=sinks, **options).o).sum())
+                    tensor[at] = kept
+                    want[at] = (loss[0] - loss[1]) / (2 * step)
+                with self.subTest(tensor=name, **options):
+                    np.testing.assert_allclose(gradient, want, rtol=0,
+                                               atol=1e-6 * max(1, np.abs(want).max()))
+            problem = Problem(q, k, v, dtype="f64", sinks=sinks, **options)
+            exact = gradients.compute_reference(problem, do).exact
+            for x, y in zip(exact, got):
+                np.testing.assert_allclose(x, y, rtol=0, atol=1e-12)
+
     def test_one_number_at_a_time(self):
         for shape, kv_heads, options in PROBLEMS:
             inputs = [x.astype(np.float32).astype(np.float64)

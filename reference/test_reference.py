@@ -22,7 +22,7 @@ import check
 from check import largest
 import make_cases
 import mistakes
-from problem import Problem
+from problem import BadInput, Problem
 
 HERE = Path(__file__).resolve().parent
 
@@ -104,6 +104,12 @@ def flash_in(dtype, q, k, v, scale=None, causal=False, tile=16, window=(-1, -1),
         m = m_new
     l = np.where(m == -np.inf, np.float32(1), l)
     return attention.round_to(o / l[..., None], dtype), m + np.log(l)
+
+
+def with_sink(o, lse, sink):
+    """Adds a sink to rows that were computed without one."""
+    both = np.logaddexp(lse, sink)
+    return o * np.exp(lse - np.where(both == -np.inf, 0, both))[:, None], both
 
 
 class ForwardPasses(unittest.TestCase):
@@ -263,6 +269,22 @@ class MasksAndShapes(unittest.TestCase):
         np.testing.assert_allclose(attention.safe(q, k, v, softcap=1e6).o, none, atol=1e-9)
         self.assertFalse(np.allclose(attention.safe(q, k, v, softcap=1.0).o, none, atol=1e-2))
 
+    def test_a_sink_is_a_key_without_a_value(self):
+        q, k, v = random_inputs((2, 3, 17, 12, 5))
+        sinks = np.array([2.0, -np.inf, 60.0])
+        for options in ({}, {"causal": True}, {"window": (3, 1), "softcap": 2.0}):
+            s = attention.scores(q, k, **options)
+            column = np.broadcast_to(sinks[:, None, None], (*s.shape[:-1], 1))
+            zero = np.zeros((*v.shape[:-2], 1, v.shape[-1]))
+            want = attention.attend(np.concatenate([column, s], -1), np.concatenate([zero, v], -2))
+            for name, forward in attention.FORWARD.items():
+                with self.subTest(name, **options):
+                    got = attention.general(q, k, v, forward, sinks=sinks, **options)
+                    self.assert_same(got, want)
+            none = attention.general(q, k, v, sinks=np.full(3, -np.inf), **options)
+            self.assert_same(none, attention.general(q, k, v, **options))
+        self.assertTrue((want.o[:, 2] < 1e-20).all() and (want.lse[:, 2] == 60).all())
+
     def test_grouped_heads_are_repeated_heads(self):
         q, _, _ = random_inputs((2, 6, 9, 1, 4))
         for kv_heads in (1, 2, 3, 6):
@@ -412,13 +434,13 @@ class GoldenCases(unittest.TestCase):
                         str(out)], check=True)
 
     def test_list_and_folders_agree(self):
-        names = [name for list_name in ("cases", "masks_and_shapes")
+        names = [name for list_name in ("cases", "masks_and_shapes", "sinks")
                  for name in json.loads((self.out / f"{list_name}.json").read_text())]
         self.assertEqual(len(names), len(set(names)))
         self.assertEqual(sorted(names + ["backward", "verdicts"]),
                          sorted(p.name for p in self.out.iterdir() if p.is_dir()))
         self.assertGreater(len(names), 20)
-        self.assertLess(sum(p.stat().st_size for p in self.out.rglob("*")), 1.7e7)
+        self.assertLess(sum(p.stat().st_size for p in self.out.rglob("*")), 1.8e7)
 
     def test_what_the_cases_cover(self):
         cases = [json.loads(p.read_text()) for p in self.out.glob("*/case.json")]
@@ -489,6 +511,8 @@ class GoldenCases(unittest.TestCase):
             case = json.loads(path.read_text())
             q, k, v, o, lse = (np.load(path.parent / f"{name}.npy")
                                for name in ("q", "k", "v", "o", "lse"))
+            sinks = path.parent / "sinks.npy"
+            sinks = np.load(sinks) if sinks.exists() else np.full(q.shape[1], -np.inf)
             sizes = case["shape"]
             self.assertEqual(o.shape, (sizes["batch"], sizes["heads"], sizes["q"], sizes["dim"]))
             self.assertEqual(q.dtype, make_cases.FILE_TYPE[case["dtype"]])
@@ -505,6 +529,7 @@ class GoldenCases(unittest.TestCase):
                     q[b, h, some].astype(float), *(x[b, head // group, first_key:].astype(float)
                                                    for x in (k, v)), case["scale"], case["causal"],
                     case.get("window", (-1, -1)), case.get("softcap", 0.0), slope)
+                want_o, want_lse = with_sink(want_o, want_lse, sinks[head])
                 with self.subTest(case["name"], b=b, h=h):
                     np.testing.assert_allclose(o[b, h, some], want_o, rtol=0, atol=1e-12)
                     np.testing.assert_allclose(lse[b, h, some], want_lse, rtol=1e-13, atol=1e-12)
@@ -581,6 +606,26 @@ class Checker(unittest.TestCase):
         for problem, o, lse in self.masked():
             agreed, verdict = check.judge(problem, o, lse)
             self.assertTrue(agreed, verdict)
+
+    def test_a_wrong_sink_fails(self):
+        q, k, v = random_inputs(self.SHAPE)
+        sinks = np.array([4.0, 6.0])
+        for dtype in ("bf16", "f16", "f32"):
+            problem = Problem(*(attention.round_to(x, dtype) for x in (q, k, v)), dtype=dtype,
+                              sinks=sinks)
+            tensors = (problem.q, problem.k, problem.v)
+            right = attention.general(*tensors, sinks=sinks)
+            self.assertTrue(check.judge(problem, attention.round_to(right.o, dtype), right.lse)[0])
+            for wrong, message in ((None, "the sink is missing"), (sinks * 0.25, "by the scale"),
+                                   (sinks[::-1], "heads"), (sinks + 0.1, "WRONG")):
+                o, lse = attention.general(*tensors, sinks=wrong)
+                agreed, verdict = check.judge(problem, attention.round_to(o, dtype), lse)
+                self.assertFalse(agreed, message)
+                if message != "heads":
+                    self.assertIn(message, verdict)
+        for sinks in (np.zeros(3), np.array([0.0, np.nan]), np.array([0.0, np.inf])):
+            with self.assertRaisesRegex(BadInput, "sinks have shape"):
+                Problem(q, k, v, sinks=sinks)
 
     def test_a_nan_anywhere_in_a_masked_problem_fails(self):
         random = np.random.default_rng(0)
@@ -864,6 +909,21 @@ def exchange_back(x):
     return np.ascontiguousarray(x.transpose(0, 2, 1, 3)).reshape(x.shape)
 
 
+def wrong_sink_outputs():
+    """Yields (options, words of the diagnosis, (q, k, v), wrong O)."""
+    for shape in ((2, 4, 60, 150, 16), (1, 4, 150, 100, 16)):
+        q, k, v = inputs = random_inputs(shape, q_scale=3.0)
+        s = 0.25 * q @ k.swapaxes(-1, -2)
+        options = {"sinks": np.array([3.0, 5.0, 4.0, 8.0])}
+        yield options, "the sink is missing", inputs, softmax_rows(s) @ v
+        for words, sinks in (("the sink is multiplied by the scale",
+                              options["sinks"][:, None, None] / 4),
+                             ("the sink's weight is 1", s.max(-1, keepdims=True))):
+            m = np.maximum(s.max(-1, keepdims=True), sinks)
+            p = np.exp(s - m)
+            yield options, words, inputs, p @ v / (p.sum(-1, keepdims=True) + np.exp(sinks - m))
+
+
 def wrong_outputs(q, k, v):
     """Yields (causal, words of the diagnosis, wrong O). It uses whole matrices and masks and not
     the functions of mistakes.py."""
@@ -1027,7 +1087,7 @@ class Diagnosis(unittest.TestCase):
                         self.assertIn(message, diagnosis or "nothing")
 
     def test_each_mistake_about_masks_and_shapes_is_recognised(self):
-        for options, message, inputs, out in wrong_masked_outputs():
+        for options, message, inputs, out in (*wrong_masked_outputs(), *wrong_sink_outputs()):
             dtype = "bf16" if inputs[0].shape[0] == 1 else "f32"
             with self.subTest(message=message, dtype=dtype, shape=inputs[0].shape, **options):
                 diagnosis = self.diagnose(inputs, attention.round_to(out, dtype), dtype, **options)
@@ -1041,7 +1101,7 @@ class Diagnosis(unittest.TestCase):
             everything += tested
             for causal in (False, True):
                 self.assert_tested(tested, Problem(*inputs, causal=causal))
-        wrong = list(wrong_masked_outputs())
+        wrong = [*wrong_masked_outputs(), *wrong_sink_outputs()]
         tested = everything + [message for _, message, _, _ in wrong]
         for options, _, inputs, _ in wrong:
             self.assert_tested(tested, Problem(*inputs, **options))
@@ -1324,6 +1384,20 @@ class CommandLine(unittest.TestCase):
             changed = [change[1] if x == change[0] and "--kv-heads" != before else x
                        for before, x in zip([""] + arguments, arguments)]
             self.assertEqual(self.check(*changed, "--layout", "blhd")[0], 1, change)
+
+    def test_sinks(self):
+        q, k, v = self.inputs
+        sinks = np.arange(q.shape[1], dtype=np.float32)
+        right = attention.general(q, k, v, sinks=sinks)
+        self.save("out", right.o)
+        self.save("sinks", sinks)
+        code, out, err = self.check("--sinks", str(self.folder / "sinks.npy"))
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertIn(", sinks", out)
+        code, out, _ = self.check()
+        self.assertEqual(code, 1, out)
+        self.save("sinks", sinks[1:])
+        self.assert_error("sinks have shape", "--sinks", str(self.folder / "sinks.npy"))
 
     def test_a_window_may_begin_with_minus_1(self):
         code, out, _ = self.check("--window", "-1,0", "--lse", str(self.folder / "lse.npy"))

@@ -238,7 +238,16 @@ void attention(const Params params, Breaks breaks) {
   float O_rmem[MMAS_Q][HEAD_DIM / MMA_N][4] = {};
   float m[MMAS_Q][2];       // row maximum, up to 8 too small in log2
   float l[MMAS_Q][2] = {};  // running row sum of this lane's columns
-  for (auto& row : m) row[0] = row[1] = NEG_INF;
+  // [anchor: sink]
+  // A sink is a score without a key: it takes part in the sum and adds nothing to O. So m and l do
+  // not start at -inf and 0, but at the sink, not scaled as m is not, and 1. The quad's four lanes
+  // are added up, so only one of them counts it.
+  const float sink = params.sinks == nullptr ? NEG_INF : load_global(params.sinks + head) / scale;
+  const bool counts =
+      params.sinks != nullptr && lane_index() % 4 == 0 && !breaks.has(fa::SINK_NOT_RESCALED);
+  for (auto& row : m) row[0] = row[1] = sink;
+  for (auto& row : l) row[0] = row[1] = counts ? 1.0f : 0.0f;
+  // [/anchor: sink]
 
   // wait_group counts groups. Each call commits one, even if there is no tile left to copy, so that
   // the count in the loop is right up to the last tile.
@@ -290,6 +299,8 @@ void attention(const Params params, Breaks breaks) {
 
   for (auto& row : l)
     for (float& sum : row) sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });
+  if (breaks.has(fa::SINK_NOT_RESCALED) && params.sinks != nullptr)  // its weight at the start
+    for (auto& row : l) row[0] += 1.0f, row[1] += 1.0f;
   char* O =
       params.O.data + sequence.O_start + head * params.O.head + int64_t{warp_row} * params.O.row;
   float* LSE = params.LSE;

@@ -13,6 +13,7 @@ enum MaskBreak : uint32_t {
   UNGUARDED_MAX = OWN_BREAK << 4,
   SOFTCAP_AFTER_MASK = OWN_BREAK << 5,
   LATE_SEQUENCE = OWN_BREAK << 6,
+  SINK_NOT_RESCALED = OWN_BREAK << 7,
 };
 
 }  // namespace fa

@@ -18,7 +18,7 @@ inline constexpr fa::Break OWN_BREAKS[] = {
     {"mask-every-tile", fa::MASK_EVERY_TILE},     {"top-left", fa::TOP_LEFT},
     {"window-off-by-one", fa::WINDOW_OFF_BY_ONE}, {"modulo-heads", fa::MODULO_HEADS},
     {"unguarded-max", fa::UNGUARDED_MAX},         {"softcap-after-mask", fa::SOFTCAP_AFTER_MASK},
-    {"late-sequence", fa::LATE_SEQUENCE},
+    {"late-sequence", fa::LATE_SEQUENCE},         {"sink-not-rescaled", fa::SINK_NOT_RESCALED},
 };
 
 // Throws InputError unless the head size is a multiple of 8 up to 256 and an int holds the lengths.
@@ -35,7 +35,7 @@ inline constexpr fa::Kernel KERNEL{
     .emulator = &emulator::ch09::build,
     .gpu = &gpu::ch09::build,
     .features = fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::FP16 |
-                fa::PACKED | fa::SOFTCAP | fa::ALIBI | fa::REPEATS,
+                fa::PACKED | fa::SOFTCAP | fa::ALIBI | fa::REPEATS | fa::SINKS,
     .check_shape = check_shape,
     .breaks = fa::BASIC_BREAKS | fa::SWIZZLE_ONE_SIDE | fa::PIPELINE_BREAKS,
     .own_breaks = OWN_BREAKS,

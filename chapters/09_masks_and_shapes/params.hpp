@@ -29,6 +29,7 @@ struct Params {
   int len_q, dim;                   // dim: up to HEAD_DIM; columns past it are zeros
   float scale;
   Modifiers modifiers;
+  const float* sinks;  // [heads], or null
   Mask mask;
 };
 // [/anchor: params]
@@ -97,6 +98,7 @@ inline Params params_of(const fa::ForwardArgs& args) {
           .modifiers = {args.softcap,
                         args.alibi ? static_cast<int>(std::bit_floor(static_cast<unsigned>(heads)))
                                    : 0},
+          .sinks = args.sinks,
           .mask = {len_kv, diagonal, left, limit(args.window_right)}};
 }
 

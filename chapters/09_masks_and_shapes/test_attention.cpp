@@ -104,6 +104,24 @@ TEST_CASE("a row that sees nothing gives 0 and an LSE of -inf; a NaN stays a NaN
   a_row_may_see_nothing(KERNEL);
 }
 
+TEST_CASE("sinks: under all masks, in fp16, with modifiers, for every head size") {
+  agrees_with_sinks(KERNEL);
+  for (const Dtype dtype : {Dtype::bf16, Dtype::f16}) {
+    for (const int64_t dim : {40, 64, 128, 256}) {
+      Problem problem = random_problem({1, 3, 140, 200, dim}, dtype, 5);
+      problem.sinks = random_sinks(problem, 5);
+      check_agrees(problem);
+      problem.alibi = true;
+      problem.softcap = 20;
+      check_agrees(problem);
+    }
+  }
+}
+
+TEST_CASE("sinks of -inf change no bit, large ones take all, a NaN stays in its head") {
+  sinks_may_be_none_or_large(KERNEL);
+}
+
 // Counts tiles that some query sees, and those of them that not all queries see whole, by testing
 // every pair of a query and a key.
 struct Tiles {
@@ -198,6 +216,15 @@ TEST_CASE("break: softcap-after-mask lets hidden keys weigh something") {
   CHECK(right(problem, SOFTCAP_AFTER_MASK));  // no softcap
   problem.softcap = 1.5;
   CHECK_FALSE(right(problem, SOFTCAP_AFTER_MASK));
+}
+
+TEST_CASE("break: sink-not-rescaled counts the sink as if m were still its own") {
+  Problem problem = random_problem({1, 2, 64, 100, 64}, Dtype::bf16, 4);
+  CHECK(right(problem, SINK_NOT_RESCALED));  // no sink
+  problem.sinks = {12, 14};                  // m never rises above it
+  CHECK(right(problem, SINK_NOT_RESCALED));
+  problem.sinks = {-6, -8};  // it does
+  CHECK_FALSE(right(problem, SINK_NOT_RESCALED));
 }
 
 TEST_CASE("break: late-sequence reads behind the end of cu_seqlens, which is reported") {

@@ -29,6 +29,7 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
   if (design == TWO_KERNELS) p.dQ_sum = nullptr;  // each dQ is summed in registers
 
   launch(preprocess<T, HEAD_DIM, Breaks>, {.grid = q_blocks, .block = 256}, p, breaks);
+  launch_sinks(p);
   const auto launch_keys = [&](auto warp_kv, auto with_dq) {
     launch(key_tiles<T, HEAD_DIM, warp_kv, with_dq, Breaks>,
            {.grid = kv_blocks,

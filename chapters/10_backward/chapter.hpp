@@ -34,7 +34,8 @@ inline constexpr fa::Kernel KERNEL{
     .name = "ch10_backward",
     .emulator = &emulator::ch10::build,
     .gpu = &gpu::ch10::build,
-    .features = fa::CAUSAL | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::FP16 | fa::REPEATS,
+    .features =
+        fa::CAUSAL | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::FP16 | fa::REPEATS | fa::SINKS,
     .check_shape = check_shape,
     .own_breaks = fa::KERNEL_BREAKS,
     .undefined_on_a_gpu = fa::LATE_ZERO,

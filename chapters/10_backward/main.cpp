@@ -19,7 +19,7 @@ const Program kProgram{.name = "ch10_backward",
                        .default_shape = {1, 4, 256, 256, 64},
                        .breaks = {std::begin(BACKWARD_BREAKS), std::end(BACKWARD_BREAKS)},
                        .dtypes = {Dtype::bf16, Dtype::f16, Dtype::f32},
-                       .features = CAUSAL | KV_HEADS | STRIDES,
+                       .features = CAUSAL | KV_HEADS | STRIDES | SINKS,
                        .passes = BACKWARD,
                        .has_device = true};
 

@@ -43,6 +43,8 @@ struct Params {
   int diagonal;  // query i sees the keys up to i + diagonal
   bool deterministic;
   float scale, scale_log2;
+  const float* sinks;  // [heads], or null
+  float* d_sinks;      // [heads], or null
 };
 
 // Throws InputError for problems that these kernels cannot address, and for breaks in fp16.
@@ -88,7 +90,9 @@ inline Params params_of(const fa::BackwardArgs& args) {
           .diagonal = args.causal ? static_cast<int>(len_kv - len_q) : EVERY_KEY,
           .deterministic = args.options[1] != 0,
           .scale = args.scale,
-          .scale_log2 = args.scale * LOG2_E};
+          .scale_log2 = args.scale * LOG2_E,
+          .sinks = args.sinks,
+          .d_sinks = args.d_sinks};
 }
 
 // One block for each tile of keys of each head of K and V. It walks over the tiles of queries that

@@ -54,6 +54,38 @@ void preprocess(const Params p, Breaks breaks) {
   if (thread_index() == 0) store_global(p.turns + tile, 0);
 }
 
+// [anchor: sinks]
+// A sink has the weight P = exp(sink - LSE) and no value. So its dP is 0, and its gradient is the
+// sum of P (0 - D) over all rows of its head. One block per head adds in one order.
+FA_KERNEL FA_LAUNCH_BOUNDS(256, 1)
+inline void differentiate_sinks(const Params p) {
+  const int head = block_index();
+  const float sink_log2 = load_global(p.sinks + head) * LOG2_E;
+  const int rows = p.q_tiles * BLOCK_Q;  // past the end LSE is inf, so P is 0
+  float sum = 0.0f;
+  for (int batch = 0; batch < p.batches; ++batch) {
+    const int64_t first = tile_index(p, batch, head, 0) * BLOCK_Q;
+    for (int row = thread_index(); row < rows; row += 256) {
+      const float weight = exp2(sink_log2 - load_global(p.LSE_log2 + first + row));
+      sum = fma(-weight, load_global(p.D + first + row), sum);
+    }
+  }
+  for (int mask = WARP_SIZE / 2; mask > 0; mask /= 2) sum += shfl_xor(sum, mask);
+  const uint32_t sums = dynamic_smem();
+  if (lane_index() == 0) store_shared<float>(sums + warp_index() * 4u, sum);
+  block_sync();  // all warps have stored their sums
+  if (thread_index() > 0) return;
+  float total = 0.0f;
+  for (int warp = 0; warp < 256 / WARP_SIZE; ++warp) total += load_shared<float>(sums + warp * 4u);
+  store_global(p.d_sinks + head, total);
+}
+
+inline void launch_sinks(const Params& p) {
+  if (p.sinks == nullptr || p.d_sinks == nullptr) return;
+  launch(differentiate_sinks, {.grid = p.heads, .block = 256, .smem_bytes = 256 / 8}, p);
+}
+// [/anchor: sinks]
+
 // dQ = scale dQ_sum, rounded, in rows again, 16 rows per warp.
 template <class T, int HEAD_DIM>
 FA_KERNEL FA_LAUNCH_BOUNDS(BLOCK_Q / MMA_M * 32, 1)

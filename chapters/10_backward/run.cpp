@@ -76,6 +76,9 @@ void check_options(const Problem& problem, const Arguments& args, const Flags& f
       throw InputError(std::string(kernels) + " is the kernels', " + cpu + " the CPU's: give one");
     }
   }
+  if (args.given("--sinks")) {
+    throw InputError(std::string("--sinks is the kernels', ") + cpu + " the CPU's: give one");
+  }
   const Options options = chosen_options(args, flags);
   if (options.algorithm == Algorithm::naive && args.given("--d-from")) {
     throw InputError("--d-from: --algorithm naive has P and dP in memory, and takes D from them");

@@ -321,12 +321,21 @@ void attend(const Params p, Breaks breaks) {
   const int row_count = rows - first_row < BLOCK_Q ? rows - first_row : BLOCK_Q;
   for (int pair = thread_index(); pair < row_count * HEAD_DIM / 2; pair += WARPS * WARP_SIZE) {
     const int row = pair / (HEAD_DIM / 2), col = pair % (HEAD_DIM / 2) * 2;
+    const auto [sequence, head, query] = row_at(row);
+    // [anchor: sink]
+    // A sink is one more state, (m, l, o) = (sink, 1, 0). Only the first part counts it, because
+    // the parts are added up.
+    const bool counts =
+        p.sinks != nullptr && (p.first_part + split == 0 || breaks.has(fa::SINK_IN_EVERY_SPLIT));
+    const float sink = counts ? load_global(p.sinks + head) / p.scale : NEG_INF;
     Pair m_and_l[WARPS], o = {};
-    float largest = NEG_INF, sum = 0.0f;
+    float largest = sink;
     for (int w = 0; w < WARPS; ++w) {
       m_and_l[w] = load_shared<Pair>(m_at(w, row));
       largest = max(largest, m_and_l[w].x);
     }
+    float sum = exp2((sink - subtrahend(largest)) * scale_log2);
+    // [/anchor: sink]
     for (int w = 0; w < WARPS; ++w) {
       const float weight = exp2((m_and_l[w].x - subtrahend(largest)) * scale_log2);
       const Pair part = load_shared<Pair>(O_at(w, row, col));
@@ -336,7 +345,6 @@ void attend(const Params p, Breaks breaks) {
     const bool saw_nothing = largest == NEG_INF && sum == 0.0f;
     const float inverse = saw_nothing ? 0.0f : 1.0f / sum;
     const float lse = saw_nothing ? NEG_INF : largest * p.scale + log(sum);
-    const auto [sequence, head, query] = row_at(row);
     const int64_t index = (int64_t{sequence} * p.heads + head) * p.len_q + query;
     if (p.parts == 1) {
       char* O = p.O.data + sequence * p.O.batch + head * p.O.head + int64_t{query} * p.O.row;

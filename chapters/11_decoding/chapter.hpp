@@ -59,7 +59,8 @@ inline constexpr fa::Kernel KERNEL{
     .name = "ch11_decoding",
     .emulator = &emulator::ch11::build,
     .gpu = &gpu::ch11::build,
-    .features = fa::CAUSAL | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::FP16 | fa::REPEATS,
+    .features =
+        fa::CAUSAL | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::FP16 | fa::REPEATS | fa::SINKS,
     .check_shape = check_shape,
     .own_breaks = fa::DECODE_BREAKS,
     .undefined_on_a_gpu = fa::PAGE_OFF_BY_ONE | fa::STALE_VALUES | fa::SHARED_PARTIAL,

@@ -24,6 +24,7 @@ struct Params {
   float* LSE;          // [batch, heads, len_q], or null
   float* partial_O;    // [parts, batch, heads, len_q, HEAD_DIM]
   float* partial_LSE;  // [parts, batch, heads, len_q]
+  const float* sinks;  // [heads], or null
   const int* lengths;  // [batch], or null
   const int* table;    // [batch, table_columns]
   int table_columns, page_size;
@@ -59,6 +60,7 @@ inline Params params_of(const fa::DecodeArgs& args) {
       .LSE = static_cast<float*>(args.lse.data),
       .partial_O = args.workspace,
       .partial_LSE = args.workspace + int64_t{args.splits.parts()} * batch * heads * len_q * dim,
+      .sinks = args.sinks,
       .lengths = args.lengths,
       .table = args.table,
       .table_columns = static_cast<int>(args.table_columns),

@@ -36,7 +36,7 @@ struct Problem {
   int64_t batch, page_size, columns, pages, rows;
   std::vector<int32_t> table;
   simt::Buffer<bf16> Q, K, V, O;
-  simt::Buffer<float> LSE, workspace;
+  simt::Buffer<float> LSE, workspace, sinks;
   simt::Buffer<int> lengths, device_table;
   std::vector<double> q, k, v, o, lse;
 
@@ -53,6 +53,7 @@ struct Problem {
         O(Q.size(), "O"),
         LSE(rows, "LSE"),
         workspace(decode_workspace(rows, c.dim, c.splits) + 1, "workspace"),
+        sinks(c.heads, "sinks"),
         lengths(batch, "lengths"),
         device_table(batch * columns, "table"),
         q(Q.size()),
@@ -89,6 +90,20 @@ struct Problem {
     std::ranges::fill(workspace, NOTHING);
     ch11::Partials<double> partials;
     ch11::decode(step, 3, 16, partials, o.data(), lse.data());
+    for (int64_t head = 0; head < c.heads; ++head) {
+      sinks[head] = head == 1 ? -INFINITY : 1.5f + static_cast<float>(head);
+    }
+  }
+
+  // The reference with the sinks, which are merged as a state of their own.
+  void add_sinks() {
+    for (int64_t row = 0; row < rows; ++row) {
+      const double sink = sinks[row / c.len_q % c.heads], old = lse[row];
+      if (std::isinf(sink)) continue;
+      const double larger = std::max(sink, old);
+      lse[row] = larger + std::log(std::exp(sink - larger) + std::exp(old - larger));
+      for (int64_t d = 0; d < c.dim; ++d) o[row * c.dim + d] *= std::exp(old - lse[row]);
+    }
   }
 
   ch11::Step<double> step() const {
@@ -130,7 +145,7 @@ struct Problem {
   }
 };
 
-void agrees(const Case& c) {
+void agrees(const Case& c, bool with_sinks, uint32_t breaks = 0) {
   CAPTURE(c.heads);
   CAPTURE(c.kv_heads);
   CAPTURE(c.len_q);
@@ -139,8 +154,15 @@ void agrees(const Case& c) {
   CAPTURE(c.splits.own);
   CAPTURE(c.splits.prefix);
   CAPTURE(c.prefix);
+  CAPTURE(with_sinks);
   Problem p(c);
-  const simt::Report report = simt::run({}, [&] { emulator::ch11::build.decode(p.args()); });
+  DecodeArgs args = p.args();
+  args.breaks = breaks;
+  if (with_sinks) {
+    args.sinks = p.sinks.data();
+    p.add_sinks();
+  }
+  const simt::Report report = simt::run({}, [&] { emulator::ch11::build.decode(args); });
   for (const auto& hazard : report.hazards) MESSAGE(hazard.text);
   CHECK(report.hazards.empty());
   // P and O are rounded to bf16, each with an error of at most 2^-9 of |V| <= 2.
@@ -161,7 +183,11 @@ void agrees(const Case& c) {
   }
   CAPTURE(error);
   CAPTURE(lse_error);
-  CHECK(bad == 0);
+  CHECK((bad == 0) == (breaks == 0));
+}
+
+void agrees(const Case& c) {
+  for (const bool with_sinks : {false, true}) agrees(c, with_sinks);
 }
 
 }  // namespace
@@ -200,6 +226,11 @@ TEST_CASE("a prefix that all sequences share") {
   agrees({2, 1, 3, 128, {67, 90}, 1, {2, 7}, 64});                    // several queries each
   agrees({1, 1, 1, 40, {17}, 16, {4, 3}, 16});                        // empty splits
   agrees({6, 1, 4, 72, {260, 304, 280, 256 + 4}, 256, {1, 3}, 256});  // 96 rows
+}
+
+TEST_CASE("break: sink-in-every-split counts it once per part") {
+  agrees({4, 2, 1, 64, {20}, 0, {3}}, true, SINK_IN_EVERY_SPLIT);
+  agrees({4, 2, 1, 64, {20, 90}, 16, {1, 1}, 16}, true, SINK_IN_EVERY_SPLIT);
 }
 
 TEST_CASE("head sizes between") {

@@ -30,7 +30,8 @@ inline constexpr fa::Kernel KERNEL{
     .name = "ch16_maximum_on_demand",
     .emulator = &emulator::ch16::build,
     .gpu = &gpu::ch16::build,
-    .features = fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::PACKED,
+    .features =
+        fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::PACKED | fa::SINKS,
     .breaks = fa::NO_MAX | fa::NO_RESCALE | fa::SHUFFLE_MASK_0X10 | fa::MISSING_WAIT |
               fa::SWIZZLE_ONE_SIDE,
     .own_breaks = OWN_BREAKS,

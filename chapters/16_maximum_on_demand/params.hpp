@@ -29,8 +29,12 @@ struct Params {
   int together;                     // heads whose K and V the L2 cache holds at a time
   int len_q;
   float scale;
+  const float* sinks;  // [heads], or null
   Mask mask;
 };
+
+// Returns the sink of a head in the unit of m, which is not scaled.
+FA_DEVICE float sink_of(const Params& p, int head) { return load_global(p.sinks + head) / p.scale; }
 
 // The work of one block: a tile of queries of one head of a batch, or of a packed sequence.
 struct Work {
@@ -92,6 +96,8 @@ inline TensorMap map_of(const fa::TensorRef& tensor, int rows, Swizzle swizzle) 
 
 // Throws InputError for problems that this kernel cannot address.
 inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv) {
+  if (args.breaks != 0 && args.sinks != nullptr)
+    throw fa::InputError("--break: this chapter has its breaks without sinks");
   check_scale_and_strides(args.scale, {&args.q, &args.k, &args.v, &args.o});
   const auto tensor = [](const fa::TensorRef& ref) {
     const auto bytes = [&](int d) { return ref.strides[d] * int64_t{sizeof(bf16)}; };
@@ -131,6 +137,7 @@ inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv) 
           .together = static_cast<int>(std::clamp<int64_t>(together, 1, heads * sequences)),
           .len_q = len_q,
           .scale = args.scale,
+          .sinks = args.sinks,
           .mask = {len_kv, args.breaks & fa::TOP_LEFT_MASK ? 0 : len_kv - len_q,
                    limit(args.window_left), limit(args.window_right)}};
 }

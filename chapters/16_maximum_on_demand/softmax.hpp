@@ -45,6 +45,23 @@ FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
   return true;
 }
 
+// [anchor: add_sink]
+// A sink is one more state, (m, l, o) = (sink, 1, 0). It is merged after the last key, so that the
+// loop needs no register for it.
+template <int MMAS_D>
+FA_DEVICE void add_sink(float (&O_rmem)[1][MMAS_D][4], float (&m)[1][2], float (&l)[1][2],
+                        float sink, float scale_log2) {
+  float rescale[1][2];
+  for (int half = 0; half < 2; ++half) {
+    const float m_old = m[0][half], m_new = max(m_old, sink);
+    rescale[0][half] = exp2((m_old - subtrahend(m_new)) * scale_log2);
+    l[0][half] = l[0][half] * rescale[0][half] + exp2((sink - subtrahend(m_new)) * scale_log2);
+    m[0][half] = m_new;
+  }
+  scale_rows(O_rmem, rescale);
+}
+// [/anchor: add_sink]
+
 // S = exp(scale (S - m)),   sum += this lane's part of rowsum S
 template <int MMAS_KV>
 FA_DEVICE void exponentiate(float (&S_rmem)[1][MMAS_KV][4], float (&sum)[2], const float (&m)[2],

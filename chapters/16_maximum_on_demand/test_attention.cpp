@@ -77,6 +77,15 @@ TEST_CASE("no row reads the next sequence, not even a NaN in it") {
   no_row_reads_its_neighbour(KERNEL);
 }
 
+TEST_CASE("sinks: under all masks, with any number of consumers") {
+  agrees_with_sinks(KERNEL);
+  with_options(2, 1, agrees_with_sinks);
+}
+
+TEST_CASE("sinks of -inf change no bit, large ones take all, a NaN stays in its head") {
+  sinks_may_be_none_or_large(KERNEL);
+}
+
 TEST_CASE("a row that sees nothing gives 0 and an LSE of -inf; a NaN stays a NaN") {
   a_row_may_see_nothing(KERNEL);
 }

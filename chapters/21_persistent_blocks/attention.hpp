@@ -343,6 +343,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
         store_shared<int>(overflowed, index);
       }
     } else {
+      if (params.sinks != nullptr) add_sink(O_rmem, m, l, sink_of(params, done.head), scale_log2);
       store_async(params, done, done_row,
                   Q_warpgroup + warp_index() % 4 * 16 * Tile<BLOCK_Q>::ROW_BYTES,
                   Tile<BLOCK_Q>::PANEL_BYTES, O_rmem, m, l, breaks);
@@ -361,6 +362,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     float O_rmem[1][HEAD_DIM / MMA_N][4], m[1][2], l[1][2];
     rows_again(O_rmem, m, l, params, work, warp_row, scale_log2, breaks);
     for (float& sum : l[0]) sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });
+    if (params.sinks != nullptr) add_sink(O_rmem, m, l, sink_of(params, work.head), scale_log2);
     float* LSE = params.LSE;
     if (LSE != nullptr)
       LSE += (int64_t{work.batch} * params.heads + work.head) * params.len_q + row;

@@ -30,7 +30,8 @@ inline constexpr fa::Kernel KERNEL{
     .name = "ch21_persistent_blocks",
     .emulator = &emulator::ch21::build,
     .gpu = &gpu::ch21::build,
-    .features = fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::PACKED,
+    .features =
+        fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::PACKED | fa::SINKS,
     .breaks = fa::MISSING_WAIT,
     .own_breaks = OWN_BREAKS,
     .undefined_on_a_gpu = fa::UNDEFINED_ON_A_GPU | fa::EARLY_INDEX | fa::Q_OVER_Q |

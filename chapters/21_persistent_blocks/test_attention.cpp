@@ -77,6 +77,16 @@ TEST_CASE("no row reads the next sequence, not even a NaN in it") {
   no_row_reads_its_neighbour(KERNEL);
 }
 
+TEST_CASE("sinks: under all masks, with two and three consumers") {
+  agrees_with_sinks(KERNEL);
+  with_options(2, 0, agrees_with_sinks);
+  with_options(3, 0, agrees_with_sinks);
+}
+
+TEST_CASE("sinks of -inf change no bit, large ones take all, a NaN stays in its head") {
+  sinks_may_be_none_or_large(KERNEL);
+}
+
 TEST_CASE("a row that sees nothing gives 0 and an LSE of -inf; a NaN stays a NaN") {
   a_row_may_see_nothing(KERNEL);
 }

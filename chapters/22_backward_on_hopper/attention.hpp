@@ -42,6 +42,7 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
   if (breaks.has(fa::DQ_NOT_CLEARED)) prepared.dQ_sum = nullptr;
   launch(ch10::preprocess<T, HEAD_DIM, NoBreaks>,
          {.grid = p.batches * p.heads * p.q_tiles, .block = 256}, prepared, NoBreaks{});
+  ch10::launch_sinks(prepared);
   p.q_tiles = q_tiles;
 
   // Views a tensor [batch, heads, len, HEAD_DIM] as panels of 64 columns, so that one box is a

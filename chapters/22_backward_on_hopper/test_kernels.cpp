@@ -1,6 +1,7 @@
 // Compares chapter 22's kernels on the emulator with float64.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,7 @@ Problem problem_of(const Case& c) {
 }
 
 struct Gradients {
-  std::vector<float> dq, dk, dv;
+  std::vector<float> dq, dk, dv, d_sinks;
   simt::Report report;
 };
 
@@ -57,12 +58,33 @@ Gradients differentiate(const Problem& problem, const Run& run = {},
   Gradients result{std::vector<float>(s.q_elements()),
                    std::vector<float>(problem.kv_elements()),
                    std::vector<float>(problem.kv_elements()),
+                   std::vector<float>(problem.sinks.size()),
                    {}};
-  result.report = backward_on_emulator(
-                      ch22::KERNEL, problem, {o, lse, result.dq, result.dk, result.dv},
-                      {run.breaks, {run.heads_at_once, run.deterministic}, run.by_length}, config)
-                      .report;
+  result.report =
+      backward_on_emulator(
+          ch22::KERNEL, problem, {o, lse, result.dq, result.dk, result.dv, result.d_sinks},
+          {run.breaks, {run.heads_at_once, run.deterministic}, run.by_length}, config)
+          .report;
   return result;
+}
+
+// The gradient of the loss by a sink, from two losses.
+double by_difference(Problem problem, int64_t head) {
+  const double step = 1e-3;
+  std::vector<double> row(problem.shape.dim);
+  const float sink = problem.sinks[head];
+  const auto loss = [&](double change) {
+    problem.sinks[head] = static_cast<float>(sink + change);
+    double sum = 0;
+    for (int64_t i = 0; i < problem.shape.rows(); ++i) {
+      reference_row(problem, i / problem.shape.q, i % problem.shape.q, row);
+      for (int64_t d = 0; d < problem.shape.dim; ++d)
+        sum += row[d] * problem.d_o[i * problem.shape.dim + d];
+    }
+    return sum;
+  };
+  const double difference = loss(step) - loss(-step);
+  return difference / (static_cast<float>(sink + step) - static_cast<float>(sink - step));
 }
 
 GradientCheck check(const Problem& problem, const Gradients& got) {
@@ -147,6 +169,23 @@ TEST_CASE("deterministic in a window: the same bits under every schedule") {
 TEST_CASE("heads of K and V that several heads share get the sum of their gradients") {
   agrees({{1, 4, 130, 130, 64}, true, 2});
   agrees({{2, 6, 70, 140, 128}, false, 3});
+}
+
+TEST_CASE("sinks: all gradients, and their own as a difference of two losses says") {
+  for (Case c : {Case{{2, 4, 130, 130, 64}, true, 2}, Case{{1, 2, 300, 77, 128}, true},
+                 Case{{1, 2, 200, 300, 128}}}) {
+    if (!c.causal) c.window_left = 50, c.window_right = 20;
+    Problem problem = problem_of(c);
+    problem.sinks = random_sinks(problem, 1);
+    problem.sinks[1] = -INFINITY;
+    const Gradients got = differentiate(problem);
+    const GradientCheck result = check(problem, got);
+    CHECK_MESSAGE(result.passed(), describe(result, problem));
+    CHECK(texts(got) == "");
+    CHECK(got.d_sinks[1] == 0);
+    const double expected = by_difference(problem, 0);  // O is rounded, so D is off by 1 %
+    CHECK(std::abs(got.d_sinks[0] - expected) <= 0.01 * std::abs(expected));
+  }
 }
 
 TEST_CASE("zeros of K's tail times the Inf of a score that is very small") {

@@ -17,6 +17,8 @@ struct BackwardArgs {
   float scale = 1;
   bool causal = false;  // key j is masked from query i when j > i + (len_kv - len_q)
   int64_t window_left = -1, window_right = -1;  // as in ForwardArgs; causal: window_right is 0
+  const float* sinks = nullptr;                 // [heads], as in ForwardArgs: LSE contains them
+  float* d_sinks = nullptr;                     // [heads]: their gradients; null: not wanted
   uint32_t breaks = 0;  // bits of the chapter's breaks; 0 selects the build without breaks
   int options[2] = {};  // options of the chapter
 };

@@ -39,7 +39,8 @@ struct DecodeArgs {
   // nothing else. They are read for all sequences together.
   int64_t prefix = 0;
   DecodeSplits splits = {};
-  uint32_t breaks = 0;  // bits of the chapter's breaks; 0 selects the build without breaks
+  const float* sinks = nullptr;  // [heads], as in ForwardArgs
+  uint32_t breaks = 0;           // bits of the chapter's breaks; 0 selects the build without breaks
 };
 
 // Returns the floats that the partial results need: a row of O and its log-sum-exp for each part.

@@ -23,11 +23,12 @@ struct ForwardArgs {
   // are in the memory of the device that runs the kernel.
   const int *q_starts = nullptr, *kv_starts = nullptr;
   int64_t sequences = 0, longest_q = 0;
-  float softcap = 0;    // scores become softcap * tanh(score / softcap), before the mask; 0: none
-  bool alibi = false;   // subtracts fa::alibi_slope from a score for each key of distance
-  uint32_t breaks = 0;  // bits of the chapter's breaks; 0 selects the build without breaks
-  float* workspace = nullptr;  // Kernel::forward_workspace bytes, uninitialized
-  int options[5] = {};         // options of the chapter, in the order of Kernel::options
+  float softcap = 0;   // scores become softcap * tanh(score / softcap), before the mask; 0: none
+  bool alibi = false;  // subtracts fa::alibi_slope from a score for each key of distance
+  const float* sinks = nullptr;  // [heads]: a logit that only the softmax's sum counts, or -inf
+  uint32_t breaks = 0;           // bits of the chapter's breaks; 0 selects the build without breaks
+  float* workspace = nullptr;    // Kernel::forward_workspace bytes, uninitialized
+  int options[5] = {};           // options of the chapter, in the order of Kernel::options
 };
 
 // A bit for each break that several chapters share. Breaks of a single chapter are in its own

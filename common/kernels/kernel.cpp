@@ -109,7 +109,8 @@ ForwardArgs forward_of(const BackwardArgs& args) {
           .lse = args.lse,
           .scale = args.scale,
           .window_left = args.window_left,
-          .window_right = args.causal ? 0 : args.window_right};
+          .window_right = args.causal ? 0 : args.window_right,
+          .sinks = args.sinks};
 }
 
 void check_chapter_takes(const Kernel& chapter, uint32_t features, const TensorRef& q,
@@ -197,6 +198,7 @@ uint32_t features_of(const ForwardArgs& args) {
   if (args.q_starts) features |= PACKED;
   if (args.softcap > 0) features |= SOFTCAP;
   if (args.alibi) features |= ALIBI;
+  if (args.sinks) features |= SINKS;
   return features;
 }
 
@@ -291,6 +293,7 @@ uint32_t features_of(const DecodeArgs& args) {
   if (args.lse.data) features |= LSE;
   if (args.q.shape[1] != args.k.shape[1]) features |= KV_HEADS;
   if (args.q.dtype == Dtype::f16) features |= FP16;
+  if (args.sinks) features |= SINKS;
   return features;
 }
 

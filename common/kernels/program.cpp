@@ -162,8 +162,8 @@ std::string tiles_as_text(const TileCounts& tiles) {
 bool is_plain(const Problem& problem, const Arguments& args) {
   return !problem.causal && problem.group == 1 && problem.window_left < 0 &&
          problem.window_right < 0 && problem.q_starts.empty() && problem.softcap == 0 &&
-         !problem.alibi && args.layout == "bhld" && problem.dtype == Dtype::bf16 &&
-         (problem.shape.dim == 64 || problem.shape.dim == 128);
+         !problem.alibi && problem.sinks.empty() && args.layout == "bhld" &&
+         problem.dtype == Dtype::bf16 && (problem.shape.dim == 64 || problem.shape.dim == 128);
 }
 
 // Returns what `run` returns. If the GPU's memory is too small, the sentence says what helps.
@@ -237,7 +237,7 @@ void bench_forward(const Kernel& kernel, const Problem& problem, const Arguments
 struct Backward {
   const Kernel &kernel, &forward;
   const Problem& problem;
-  std::span<float> dq, dk, dv;
+  std::span<float> dq, dk, dv, d_sinks;
   KernelRun run;
   std::vector<float> o = std::vector<float>(problem.shape.q_elements());
   std::vector<float> lse = std::vector<float>(problem.shape.rows());
@@ -245,13 +245,14 @@ struct Backward {
 
   double on_gpu(int runs) {
     forward_on_gpu(forward, problem, o, lse);
-    return backward_on_gpu(kernel, problem, {o, lse, dq, dk, dv}, run, runs);
+    return backward_on_gpu(kernel, problem, {o, lse, dq, dk, dv, d_sinks}, run, runs);
   }
   EmulatorRun on_emulator(const simt::Config& config) {
     simt::Config uncounted;
     uncounted.hazards = false;
     forward_on_emulator(forward, problem, o, lse, {}, uncounted);
-    return backward_on_emulator(kernel, problem, {o, lse, dq, dk, dv, &workspace}, run, config);
+    return backward_on_emulator(kernel, problem, {o, lse, dq, dk, dv, d_sinks, &workspace}, run,
+                                config);
   }
 };
 
@@ -264,8 +265,9 @@ void bench_backward(const Kernel& kernel, const Kernel& forward, const Problem& 
   Problem large = large_problem(problem, args, {2, 16, 8192, 8192, 128});
   if (large.d_o.empty()) large.d_o = random_values(like_q(large), large.dtype, 0, 0);
   std::vector<float> dq(large.q.size()), dk(large.k.size()), dv(large.v.size());
+  std::vector<float> d_sinks(large.sinks.size());
   const double ms =
-      Backward{kernel, forward, large, dq, dk, dv, kernel_run(args, options)}.on_gpu(20);
+      Backward{kernel, forward, large, dq, dk, dv, d_sinks, kernel_run(args, options)}.on_gpu(20);
   const double tflops = 2.5 * forward_flops(large) / ms * 1e-9, limit = gpu_mma_limit_tflops();
   char line[200];
   std::snprintf(line, sizeof line,
@@ -389,13 +391,17 @@ Run run_forward(const Kernel& kernel, Tensors& tensors, const Arguments& args,
 
 Run run_backward(const Kernel& kernel, const Kernel& forward, Tensors& tensors,
                  const Arguments& args, const std::vector<int>& options) {
-  Backward backward{
-      kernel, forward, tensors, tensors.dq, tensors.dk, tensors.dv, kernel_run(args, options)};
+  Backward backward{kernel,     forward,    tensors,         tensors.dq,
+                    tensors.dk, tensors.dv, tensors.d_sinks, kernel_run(args, options)};
   Run result = run_kernels(
       kernel, args,
       {.on_gpu = [&](int runs) { return backward.on_gpu(runs); },
        .on_emulator = [&](const simt::Config& config) { return backward.on_emulator(config); }});
   result.unrounded = std::move(backward.workspace);
+  if (!tensors.sinks.empty()) {  // the check of their gradients needs them
+    tensors.o = std::move(backward.o);
+    tensors.lse = std::move(backward.lse);
+  }
   result.bench = [&, options] { bench_backward(kernel, forward, tensors, args, options); };
   return result;
 }

@@ -149,6 +149,13 @@ std::array<int64_t, 4> shape_of_lse(const Problem& problem) {
   return {s.batch, s.heads, s.q, 1};
 }
 
+// Returns null if the problem has no sinks.
+const float* sinks_of(DeviceMemory& memory, const Problem& problem) {
+  if (problem.sinks.empty()) return nullptr;
+  const std::array<int64_t, 4> shape{1, 1, 1, problem.shape.heads};
+  return static_cast<const float*>(memory.input("sinks", Dtype::f32, shape, problem.sinks).data);
+}
+
 ForwardArgs forward_arguments(DeviceMemory& memory, const Kernel& kernel, const Problem& problem,
                               std::span<float> o, std::span<float> lse, const KernelRun& run) {
   const std::array<int64_t, 4> q = shape_of_q(problem), kv = shape_of_k(problem);
@@ -173,6 +180,7 @@ ForwardArgs forward_arguments(DeviceMemory& memory, const Kernel& kernel, const 
   if (!lse.empty()) args.lse = memory.output("LSE", Dtype::f32, shape_of_lse(problem), lse);
   args.softcap = static_cast<float>(problem.softcap);
   args.alibi = problem.alibi;
+  args.sinks = sinks_of(memory, problem);
   args.scale = static_cast<float>(problem.scale);
   args.window_left = problem.window_left;
   args.window_right = problem.right();
@@ -201,7 +209,13 @@ BackwardArgs backward_arguments(DeviceMemory& memory, const Kernel& kernel, cons
       .causal = problem.causal,
       .window_left = problem.window_left,
       .window_right = problem.window_right,
+      .sinks = sinks_of(memory, problem),
       .breaks = run.breaks};
+  if (!tensors.d_sinks.empty()) {
+    const std::array<int64_t, 4> heads{1, 1, 1, problem.shape.heads};
+    args.d_sinks =
+        static_cast<float*>(memory.output("dsinks", Dtype::f32, heads, tensors.d_sinks).data);
+  }
   take_options(kernel, run, args.options);
   check_arguments(kernel, args);
   return args;
@@ -315,6 +329,7 @@ DecodeArgs decode_arguments(DeviceMemory& memory, const Kernel& kernel, Cache& c
   args.causal = problem.causal;
   args.prefix = layout.prefix;
   args.splits = splits;
+  args.sinks = sinks_of(memory, problem);
   args.breaks = run.breaks;
   check_arguments(kernel, args);
   return args;

@@ -78,6 +78,7 @@ double forward_on_gpu(const Kernel& chapter, const Problem& problem, std::span<f
 struct BackwardTensors {
   std::span<const float> o, lse;
   std::span<float> dq, dk, dv;
+  std::span<float> d_sinks = {};            // [H], with sinks
   std::vector<float>* workspace = nullptr;  // what the kernels leave in it: dQ in fp32, and more
 };
 

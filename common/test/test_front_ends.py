@@ -231,10 +231,10 @@ class FrontEnds(unittest.TestCase):
     def test_help_lists_the_options_that_are_taken(self):
         """The options of chapter 09's masks: a program lists and takes one, or refuses it by name."""
         options = {"--causal": "", "--window": "1,1", "--kv-heads": "1", "--softcap": "3", "--alibi": "",
-                   "--cu-seqlens-q": "0,16", "--layout": "blhd", "--lse": "x.npy"}
+                   "--cu-seqlens-q": "0,16", "--layout": "blhd", "--lse": "x.npy", "--sinks": "random"}
         taken = {"ch03_basic_kernel": [], "ch09_masks_and_shapes": list(options),
                  "ch16_maximum_on_demand": ["--causal", "--window", "--kv-heads", "--cu-seqlens-q",
-                                            "--layout", "--lse"]}
+                                            "--layout", "--lse", "--sinks"]}
         for program, listed in taken.items():
             help_text = self.run_program(f"{program} --help").stdout
             self.assertEqual([one for one in options if re.search(rf"{one}\b", help_text)],

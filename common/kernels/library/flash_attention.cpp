@@ -74,12 +74,13 @@ Tensors tensors_of(const DecodeArgs& args) {
   return all;
 }
 
-// Returns complete arguments. Structures of earlier versions end with `stream` or with `option`,
-// and later fields get their defaults.
+// Returns complete arguments. Structures of earlier versions end with `stream`, with `option` or
+// with `workspace_bytes`, and later fields get their defaults.
 flash_attention_arguments checked(const flash_attention_arguments* given) {
   if (!given) throw InputError("no arguments");
   flash_attention_arguments arguments = FLASH_ATTENTION_DEFAULTS;
   if (given->size != sizeof arguments &&
+      given->size != offsetof(flash_attention_arguments, sinks) &&
       given->size != offsetof(flash_attention_arguments, workspace) &&
       given->size != offsetof(flash_attention_arguments, cu_seqlens_q)) {
     throw InputError("arguments of " + std::to_string(given->size) + " bytes: this version has " +
@@ -150,6 +151,7 @@ ForwardArgs forward_args(const flash_attention_arguments& given) {
   args.longest_q = given.longest_q;
   args.softcap = checked_softcap(given.softcap);
   args.alibi = given.alibi != 0;
+  args.sinks = given.sinks;
   return args;
 }
 
@@ -168,6 +170,13 @@ BackwardArgs backward_args(const flash_attention_backward_arguments& given) {
   check_address("workspace", given.workspace);
   args.scale = checked_scale(given.scale);
   args.causal = given.causal != 0;
+  if (given.windowed != 0) {
+    args.window_left = given.window_left;
+    args.window_right = given.window_right;
+    args.causal = args.causal || (args.window_left < 0 && args.window_right == 0);
+  }
+  args.sinks = given.sinks;
+  args.d_sinks = given.d_sinks;
   return args;
 }
 
@@ -275,7 +284,11 @@ void emulate(const fa::KernelBuild& build, const ForwardArgs& args, size_t works
     starts[0].emplace(const_cast<int*>(args.q_starts), bytes, "cu_seqlens_q", sizeof(int));
     starts[1].emplace(const_cast<int*>(args.kv_starts), bytes, "cu_seqlens_k", sizeof(int));
   }
-  std::optional<fa::simt::RegisteredBuffer> workspace;
+  std::optional<fa::simt::RegisteredBuffer> sinks, workspace;
+  if (args.sinks) {
+    const size_t bytes = static_cast<size_t>(args.q.shape[1]) * sizeof(float);
+    sinks.emplace(const_cast<float*>(args.sinks), bytes, "sinks", sizeof(float));
+  }
   if (workspace_bytes > 0)
     workspace.emplace(args.workspace, workspace_bytes, "workspace", sizeof(float));
   build.forward(args);  // outside simt::run a hazard is an exception
@@ -319,8 +332,9 @@ struct ForwardPlan {
 
 ForwardPlan forward_plan(const flash_attention_arguments& given) {
   ForwardArgs args = forward_args(given);
-  const int device = device_of(given.device, tensors_of(args),
-                               {{"cu_seqlens_q", args.q_starts}, {"cu_seqlens_k", args.kv_starts}});
+  const int device = device_of(
+      given.device, tensors_of(args),
+      {{"cu_seqlens_q", args.q_starts}, {"cu_seqlens_k", args.kv_starts}, {"sinks", args.sinks}});
   if (device < 0) check_sequences(args);
   fa::check_shapes(args);
   const Kernel& chapter = chosen_chapter(given.chapter, args, device >= 0);
@@ -355,15 +369,16 @@ void attend(const flash_attention_arguments& given) {
 }
 
 // Returns the newest chapter that supports these arguments on this device. --design belongs to
-// chapter 10, which runs on every device and supports the most arguments, so the emulator uses it
-// too.
+// chapter 10, which runs on every device, so the emulator uses it too, unless there is a window.
 const Kernel& backward_chapter(const BackwardArgs& args, int device, int64_t option) {
   const auto chapters = fa::backward_chapters();
   if (chapters.empty()) throw InputError("this library has no backward pass");
-  if (device >= 0 && option == 0) {
-    const fa::CurrentGpu current(device);
+  const bool windowed = (fa::features_of(args) & fa::WINDOW) != 0;
+  if ((device >= 0 || windowed) && option == 0) {
+    std::optional<fa::CurrentGpu> current;
+    if (device >= 0) current.emplace(device);
     for (size_t i = chapters.size() - 1; i > 0; --i) {
-      if (!fa::gpu_problem(*chapters[i]->gpu).empty()) continue;
+      if (device >= 0 && !fa::gpu_problem(*chapters[i]->gpu).empty()) continue;
       try {
         fa::check_arguments(*chapters[i], args);
         return *chapters[i];
@@ -376,13 +391,17 @@ const Kernel& backward_chapter(const BackwardArgs& args, int device, int64_t opt
 
 void differentiate(const flash_attention_backward_arguments* arguments) {
   if (!arguments) throw InputError("no arguments");
-  const flash_attention_backward_arguments& given = *arguments;
-  if (given.size != sizeof given) {
-    throw InputError("arguments of " + std::to_string(given.size) + " bytes: this version has " +
-                     std::to_string(sizeof given));
+  flash_attention_backward_arguments given = {};
+  if (arguments->size != sizeof given &&
+      arguments->size != offsetof(flash_attention_backward_arguments, windowed)) {
+    throw InputError("arguments of " + std::to_string(arguments->size) +
+                     " bytes: this version has " + std::to_string(sizeof given));
   }
+  std::memcpy(&given, arguments, arguments->size);
   BackwardArgs args = backward_args(given);
-  const int device = device_of(given.device, tensors_of(args), {{"workspace", given.workspace}});
+  const int device = device_of(
+      given.device, tensors_of(args),
+      {{"workspace", given.workspace}, {"sinks", given.sinks}, {"d_sinks", given.d_sinks}});
   const Kernel& chapter = backward_chapter(args, device, given.option);
   fa::check_arguments(chapter, args);
   const auto& q = args.q.shape;
@@ -402,6 +421,10 @@ void differentiate(const flash_attention_backward_arguments* arguments) {
   Tensors tensors = tensors_of(args);
   tensors.push_back({"workspace", workspace});
   const Registered registered(tensors);
+  std::optional<fa::simt::RegisteredBuffer> sinks[2];
+  const size_t bytes = static_cast<size_t>(q[1]) * sizeof(float);
+  if (args.sinks) sinks[0].emplace(args.sinks, bytes, "sinks", sizeof(float));
+  if (args.d_sinks) sinks[1].emplace(args.d_sinks, bytes, "d_sinks", sizeof(float));
   chapter.emulator->backward(args);
 }
 
@@ -416,7 +439,8 @@ struct DecodePlan {
 DecodePlan decode_plan(const flash_attention_decode_arguments* arguments) {
   if (!arguments) throw InputError("no arguments");
   const flash_attention_decode_arguments& given = *arguments;
-  if (given.size != sizeof given) {
+  const bool has_sinks = given.size != offsetof(flash_attention_decode_arguments, sinks);
+  if (has_sinks && given.size != sizeof given) {
     throw InputError("arguments of " + std::to_string(given.size) + " bytes: this version has " +
                      std::to_string(sizeof given));
   }
@@ -436,13 +460,15 @@ DecodePlan decode_plan(const flash_attention_decode_arguments* arguments) {
                            .scale = checked_scale(given.scale),
                            .causal = given.not_causal == 0,
                            .prefix = given.prefix,
-                           .splits = {1, given.prefix > 0 ? 1 : 0}},
+                           .splits = {1, given.prefix > 0 ? 1 : 0},
+                           .sinks = has_sinks ? given.sinks : nullptr},
                   .device = FLASH_ATTENTION_EMULATOR,
                   .floats = 0};
   DecodeArgs& args = plan.args;
   for (const Named& one : tensors_of(args)) check_address(one.name, one.tensor.data);
   plan.device =
-      device_of(given.device, tensors_of(args), {{"lengths", args.lengths}, {"table", args.table}});
+      device_of(given.device, tensors_of(args),
+                {{"lengths", args.lengths}, {"table", args.table}, {"sinks", args.sinks}});
   if (given.splits < 0) throw InputError("splits: expected a number, or 0 to have them chosen");
   fa::check_arguments(*plan.chapter, args);
   const auto [batch, heads, len_q, dim] = args.q.shape;
@@ -516,13 +542,16 @@ void decode(const flash_attention_decode_arguments* given) {
   }
   check_cache(args);
   const Registered registered(tensors_of(args));
-  std::optional<fa::simt::RegisteredBuffer> more[3];
+  std::optional<fa::simt::RegisteredBuffer> more[4];
   const int64_t batch = args.q.shape[0];
   if (args.lengths) more[0].emplace(args.lengths, batch * sizeof(int), "lengths", sizeof(int));
   if (args.table) {
     more[1].emplace(args.table, batch * args.table_columns * sizeof(int), "table", sizeof(int));
   }
   if (bytes > 0) more[2].emplace(args.workspace, bytes, "workspace", sizeof(float));
+  if (args.sinks) {
+    more[3].emplace(args.sinks, args.q.shape[1] * sizeof(float), "sinks", sizeof(float));
+  }
   plan.chapter->emulator->decode(args);
 }
 

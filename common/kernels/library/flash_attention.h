@@ -47,6 +47,8 @@ typedef struct {
   int32_t option; /* the chapter's: 05's --stages, 13's --warpgroups, …; 0: its default */
   void *workspace; /* uninitialized, 16-byte aligned, in the tensors' memory; null if it has 0 bytes */
   int64_t workspace_bytes;
+  const float *sinks; /* [heads], in the tensors' memory: a logit per head that only the softmax's sum
+                         counts, finite or -inf; null: none. LSE contains it */
 } flash_attention_arguments;
 
 #define FLASH_ATTENTION_NO_TENSOR {0, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}}
@@ -54,7 +56,7 @@ typedef struct {
   {sizeof(flash_attention_arguments), 0, FLASH_ATTENTION_WHERE_Q_IS,      \
    FLASH_ATTENTION_NO_TENSOR, FLASH_ATTENTION_NO_TENSOR,                  \
    FLASH_ATTENTION_NO_TENSOR, FLASH_ATTENTION_NO_TENSOR,                  \
-   FLASH_ATTENTION_NO_TENSOR, 1.0, -1, -1, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0}
+   FLASH_ATTENTION_NO_TENSOR, 1.0, -1, -1, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0}
 
 /* Returns the bytes of workspace that these arguments need, or -1 after an error. Their workspace may
    be null. Only chapters 17, 21 and 23 need a workspace, so `chapter` must name them explicitly.
@@ -87,6 +89,11 @@ typedef struct {
   void *workspace; /* uninitialized, 16-byte aligned, in the tensors' memory */
   int64_t workspace_bytes;
   void *stream; /* a cudaStream_t, or null */
+  int32_t windowed; /* 1: window_left and window_right apply, as in the forward pass; then causal is 0 */
+  int32_t reserved; /* 0 */
+  int64_t window_left, window_right;
+  const float *sinks; /* [heads], in the tensors' memory, as in the forward pass; null: none */
+  float *d_sinks;     /* [heads], in the tensors' memory: their gradients; null: not wanted */
 } flash_attention_backward_arguments;
 
 /* Computes dQ, dK and dV of O = softmax(scale Q K^T) V from dO. Device, stream and errors are handled
@@ -124,6 +131,7 @@ typedef struct {
                       bytes */
   int64_t workspace_bytes;
   void *stream; /* a cudaStream_t, or null */
+  const float *sinks; /* [heads], in the tensors' memory, as in the forward pass; null: none */
 } flash_attention_decode_arguments;
 
 /* Computes O = softmax(scale Q K^T) V over the cache. Device, stream and errors are handled as by

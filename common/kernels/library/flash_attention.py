@@ -34,7 +34,7 @@ class Arguments(ctypes.Structure):
                 ("sequences", ctypes.c_int64), ("longest_q", ctypes.c_int64),
                 ("softcap", ctypes.c_double), ("alibi", ctypes.c_int32),
                 ("option", ctypes.c_int32), ("workspace", ctypes.c_void_p),
-                ("workspace_bytes", ctypes.c_int64)]
+                ("workspace_bytes", ctypes.c_int64), ("sinks", ctypes.c_void_p)]
 
 
 class BackwardArguments(ctypes.Structure):
@@ -42,7 +42,10 @@ class BackwardArguments(ctypes.Structure):
                 ("deterministic", ctypes.c_int32), ("option", ctypes.c_int32),
                 *[(name, Tensor) for name in ("q", "k", "v", "o", "lse", "d_o", "dq", "dk", "dv")],
                 ("scale", ctypes.c_double), ("workspace", ctypes.c_void_p),
-                ("workspace_bytes", ctypes.c_int64), ("stream", ctypes.c_void_p)]
+                ("workspace_bytes", ctypes.c_int64), ("stream", ctypes.c_void_p),
+                ("windowed", ctypes.c_int32), ("reserved", ctypes.c_int32),
+                ("window_left", ctypes.c_int64), ("window_right", ctypes.c_int64),
+                ("sinks", ctypes.c_void_p), ("d_sinks", ctypes.c_void_p)]
 
 
 class DecodeArguments(ctypes.Structure):
@@ -53,7 +56,8 @@ class DecodeArguments(ctypes.Structure):
                 ("table_columns", ctypes.c_int64), ("longest", ctypes.c_int64),
                 ("scale", ctypes.c_double), ("splits", ctypes.c_int32),
                 ("prefix", ctypes.c_int32), ("workspace", ctypes.c_void_p),
-                ("workspace_bytes", ctypes.c_int64), ("stream", ctypes.c_void_p)]
+                ("workspace_bytes", ctypes.c_int64), ("stream", ctypes.c_void_p),
+                ("sinks", ctypes.c_void_p)]
 
 
 def to_bf16(x):
@@ -134,6 +138,30 @@ def int32_on(name, numbers, like):
     return np.ascontiguousarray(exact, np.int32) if is_array else exact.to(torch.int32).contiguous()
 
 
+def checked_window(window, causal):
+    """Returns the window's sides, -1 for no limit. Raises ValueError for other numbers."""
+    left, right = (-1, -1) if window is None else map(int, window)
+    if min(left, right) < -1 or max(left, right) >= 2**63:
+        raise ValueError(f"window {left},{right}: expected lengths, or -1 for no limit")
+    return left, 0 if causal else right
+
+
+def sinks_on(sinks, like, heads):
+    """Returns the sinks as fp32, in the memory of `like`, or None. Raises ValueError unless there is
+    a number for each head."""
+    if sinks is None:
+        return None
+    if isinstance(like, np.ndarray):
+        sinks = np.ascontiguousarray(sinks, np.float32)
+    else:
+        import torch
+        sinks = torch.as_tensor(sinks, dtype=torch.float32, device=like.device).contiguous()
+    if tuple(sinks.shape) != (heads,):
+        raise ValueError(f"sinks has shape {list(sinks.shape)}: expected [{heads}], a number for "
+                         "each head")
+    return sinks
+
+
 def aligned_floats(count):
     """Returns floats in host memory at an address that is a multiple of 16 bytes."""
     floats = np.empty(count + 4, np.float32)
@@ -156,7 +184,7 @@ class Library:
 
     def attention(self, q, k, v, causal=False, window=None, scale=None, layout="bhld", chapter=None,
                   return_lse=False, stream=None, softcap=0.0, alibi=False, cu_seqlens_q=None,
-                  cu_seqlens_k=None, longest_q=None, out=None, option=0):
+                  cu_seqlens_k=None, longest_q=None, out=None, option=0, sinks=None):
         """Returns softmax(scale · q kᵀ) v, and its log-sum-exp [B,H,L] with return_lse.
 
         layout: of all tensors, "bhld" for [batch, heads, length, dim] or "blhd" for [batch, length,
@@ -169,6 +197,7 @@ class Library:
         and cu_seqlens_k describe sequences packed into batch 1, by the start of each and the end of
         the last one, int32 and on q's device. longest_q is the largest number of queries of a
         sequence. If it is not given, it is read from cu_seqlens_q, which synchronizes with a GPU.
+        sinks: [H], a logit per head that only the softmax's sum counts, and so does the log-sum-exp.
         softcap, alibi and option: see flash_attention.h. out: a tensor like q, or an array of
         floats with q's shape, which is filled and returned.
         """
@@ -179,14 +208,11 @@ class Library:
             if isinstance(x, np.ndarray) != isinstance(q, np.ndarray):
                 raise ValueError(f"{name} and q must both be NumPy arrays or both be tensors")
         check_out(out, q)
-        left, right = (-1, -1) if window is None else map(int, window)
-        if min(left, right) < -1 or max(left, right) >= 2**63:
-            raise ValueError(f"window {left},{right}: expected lengths, or -1 for no limit")
-        if causal:
-            right = 0
+        left, right = checked_window(window, causal)
         # [batch, length, heads, dim] is the same memory with other strides.
         swapped = (lambda x: x.swapaxes(1, 2)) if layout == "blhd" else (lambda x: x)
         lse = None
+        sinks = sinks_on(sinks, q, swapped(q).shape[1])
         dim = q.shape[3]
         in_place = out is not None and dim % 8 == 0 and not isinstance(q, np.ndarray)
         scale = (dim or 1) ** -0.5 if scale is None else scale
@@ -229,7 +255,7 @@ class Library:
             *(view(x) for x in (q, k, v, o)), Tensor() if lse is None else view(lse), scale, left,
             right, stream, *(None if x is None else address(x) for x in starts),
             sequences, checked_int("longest_q", longest_q or 0, most=2**63 - 1), softcap, alibi,
-            checked_int("option", option))
+            checked_int("option", option), None, 0, None if sinks is None else address(sinks))
         bytes_ = self._library.flash_attention_workspace(ctypes.byref(arguments))
         if bytes_ > 0:  # -1: the call below raises the error
             workspace = (aligned_floats((bytes_ + 3) // 4) if device == EMULATOR else
@@ -248,10 +274,10 @@ class Library:
         return (o, lse[..., 0]) if return_lse else o
 
     def backward(self, do, q, k, v, o, lse, causal=False, scale=None, layout="bhld",
-                 deterministic=False, option=0, stream=None):
-        """Returns dq, dk and dv of sum(do * o), where o and lse are the results of attention(...,
-        return_lse=True) for the same q, k, v, causal, scale and layout. With deterministic, every
-        call gives the same bits."""
+                 deterministic=False, option=0, stream=None, window=None, sinks=None):
+        """Returns dq, dk and dv of sum(do * o), and the gradient of sinks if they are given. o and lse
+        are the results of attention(..., return_lse=True) for the same q, k, v, causal, window,
+        scale, sinks and layout. With deterministic, every call gives the same bits."""
         if layout not in LAYOUTS:
             raise ValueError(f"layout {layout!r}: expected one of {', '.join(LAYOUTS)}")
         for name, x in (("do", do), ("q", q), ("k", k), ("v", v), ("o", o)):
@@ -264,6 +290,9 @@ class Library:
         swapped = (lambda x: x.swapaxes(1, 2)) if layout == "blhd" else (lambda x: x)
         tensors = [padded(x, whole) if x.shape[3] == dim < whole else x for x in (q, k, v, o, do)]
         batch, heads, length = swapped(q).shape[:3]
+        left, right = checked_window(window, causal)
+        sinks = sinks_on(sinks, q, heads)
+        d_sinks = None
         bytes_ = self._library.flash_attention_backward_workspace(batch, heads, length, whole)
         if bytes_ == 0:
             raise ValueError(self._library.flash_attention_error().decode())
@@ -275,9 +304,13 @@ class Library:
             result = lambda x: swapped(x.astype(np.float32) if is_fp16 else from_bf16(x))
             lse = np.ascontiguousarray(lse, np.float32)
             workspace = aligned_floats(bytes_ // 4)
+            if sinks is not None:
+                d_sinks = np.full(heads, np.nan, np.float32)
             view, device = of_array, EMULATOR
         else:
             import torch
+            if sinks is not None:
+                d_sinks = torch.full_like(sinks, float("nan"))
             filled = [x.new_full(tuple(x.shape), float("nan")) for x in tensors[:3]]
             gradients = [swapped(x) for x in filled]
             result = swapped
@@ -291,14 +324,16 @@ class Library:
         arguments = BackwardArguments(
             ctypes.sizeof(BackwardArguments), device, causal, deterministic, checked_int("option", option),
             *(view(x) for x in (q, k, v, o, lse[..., None], do, *gradients)), scale,
-            address(workspace), bytes_, stream)
+            address(workspace), bytes_, stream, window is not None, 0, left, right,
+            *(None if x is None else address(x) for x in (sinks, d_sinks)))
         if self._library.flash_attention_backward(ctypes.byref(arguments)):
             raise ValueError(self._library.flash_attention_error().decode())
-        return tuple(result(x)[..., :dim] for x in gradients)
+        gradients = tuple(result(x)[..., :dim] for x in gradients)
+        return gradients if sinks is None else (*gradients, d_sinks)
 
     def decode(self, q, k_cache, v_cache, lengths=None, table=None, k_new=None, v_new=None,
                causal=True, scale=None, layout="bhld", splits=0, longest=None, prefix=0,
-               return_lse=False, stream=None, out=None):
+               return_lse=False, stream=None, out=None, sinks=None):
         """Returns O [B,H,L,D] of the newest queries of sequences whose keys and values are in a
         cache.
 
@@ -311,7 +346,7 @@ class Library:
         key. longest: the largest length. If it is not given, it is read from `lengths`, which
         synchronizes with a GPU. splits=0 chooses the number of splits. prefix: the number of first
         keys that all sequences have on the same pages of the table. They are read once, and all
-        queries must be after them. out: as in attention.
+        queries must be after them. out and sinks: as in attention.
 
         The cache is changed in place. NumPy arrays other than float16 are rounded to bf16.
         """
@@ -340,6 +375,7 @@ class Library:
             if len(table.shape) != 2 or table.shape[0] != batch:
                 raise ValueError(f"table: expected [{batch}, columns], a row for each sequence")
         tensors = {name: swapped(x) for name, x in given.items()}
+        sinks = sinks_on(sinks, q, tensors["q"].shape[1])
         lse = None
         if isinstance(q, np.ndarray):
             is_fp16 = q.dtype == np.float16
@@ -368,7 +404,8 @@ class Library:
             Tensor() if lse is None else view(lse),
             *(None if x is None else address(x) for x in (lengths, table)),
             0 if table is None else table.shape[1], checked_int("longest", longest or 0, -2**31),
-            scale, checked_int("splits", splits), checked_int("prefix", prefix, -2**31), None, 0, stream)
+            scale, checked_int("splits", splits), checked_int("prefix", prefix, -2**31), None, 0, stream,
+            None if sinks is None else address(sinks))
         bytes_ = self._library.flash_attention_decode_workspace(ctypes.byref(arguments))
         if bytes_ < 0:
             raise ValueError(self._library.flash_attention_error().decode())
@@ -388,11 +425,11 @@ class Library:
         return (filled, lse[..., 0]) if return_lse else filled
 
     def differentiable_attention(self, q, k, v, causal=False, scale=None, layout="bhld",
-                                 deterministic=False):
-        """Like attention() for PyTorch tensors, and gradients flow back to q, k and v."""
+                                 deterministic=False, window=None, sinks=None):
+        """Like attention() for PyTorch tensors, and gradients flow back to q, k, v and sinks."""
         if self._function is None:
             self._function = autograd_function(self)
-        return self._function.apply(q, k, v, causal, scale, layout, deterministic)
+        return self._function.apply(q, k, v, sinks, causal, scale, layout, deterministic, window)
 
     def forward(self, q, k, v, chapter=7, scale=None, stream=None):
         return self.attention(q, k, v, scale=scale, chapter=chapter, stream=stream)
@@ -403,18 +440,20 @@ def autograd_function(library):
 
     class Attention(torch.autograd.Function):
         @staticmethod
-        def forward(ctx, q, k, v, causal, scale, layout, deterministic):
-            o, lse = library.attention(q, k, v, causal=causal, scale=scale, layout=layout,
-                                       return_lse=True)
-            ctx.save_for_backward(q, k, v, o, lse)
-            ctx.options = {"causal": causal, "scale": scale, "layout": layout,
-                           "deterministic": deterministic}
+        def forward(ctx, q, k, v, sinks, causal, scale, layout, deterministic, window):
+            options = {"causal": causal, "scale": scale, "layout": layout, "window": window}
+            o, lse = library.attention(q, k, v, sinks=sinks, return_lse=True, **options)
+            ctx.save_for_backward(q, k, v, o, lse, sinks)
+            ctx.options = {"deterministic": deterministic, **options}
             return o
 
         @staticmethod
         @torch.autograd.function.once_differentiable
         def backward(ctx, do):
-            return *library.backward(do, *ctx.saved_tensors, **ctx.options), None, None, None, None
+            *tensors, sinks = ctx.saved_tensors
+            dq, dk, dv, *d_sinks = library.backward(do, *tensors, sinks=sinks, **ctx.options)
+            d_sinks = d_sinks[0].to(sinks.dtype) if d_sinks else None
+            return dq, dk, dv, d_sinks, None, None, None, None, None
 
     return Attention
 

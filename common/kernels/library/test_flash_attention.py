@@ -26,6 +26,7 @@ from problem import Problem
 PATH = os.environ["FA_LIBRARY"]
 LIBRARY = flash_attention.load(PATH)
 CHAPTERS = [int(number) for number in os.environ["FA_CHAPTERS"].split(",")]
+SINKS = [chapter for chapter in CHAPTERS if chapter in (9, 16, 21)]
 EXACT = [chapter for chapter in CHAPTERS if chapter not in (17, 23)]  # these two round to 8 bits
 
 
@@ -159,6 +160,19 @@ class TestLibrary(unittest.TestCase):
                           chapter=14, option=9)
         self.assert_error("option 2: ch08_fewer_instructions has none", q, k, v, chapter=8, option=2)
 
+    def test_sinks(self):
+        q, k, v = inputs(heads=3, len_q=200)  # more queries than keys
+        sinks = np.array([5.0, -np.inf, 8.0], np.float32)
+        for chapter in SINKS:
+            for causal in (False, True):
+                o, lse = LIBRARY.attention(q, k, v, causal=causal, sinks=sinks, chapter=chapter,
+                                           return_lse=True)
+                problem = Problem(q, k, v, causal=causal, sinks=sinks, dtype="bf16")
+                agreed, verdict = check.judge(problem, o, lse)
+                self.assertTrue(agreed, f"chapter {chapter}: {verdict}")
+        self.assert_error("ch08 takes no sinks", q, k, v, sinks=sinks, chapter=8)
+        self.assert_error(r"sinks has shape \[2\]: expected \[3\]", q, k, v, sinks=sinks[:2])
+
     def test_packed_sequences_and_fp16(self):
         q, k, v = (x.astype(np.float16) for x in inputs())
         starts = {"cu_seqlens_q": [0, 30, 30, 70], "cu_seqlens_k": [0, 20, 60, 90]}
@@ -194,6 +208,22 @@ class TestLibrary(unittest.TestCase):
             for x, y in zip(by_length, again):
                 np.testing.assert_array_equal(x.swapaxes(1, 2), y)
 
+    def test_gradients_with_sinks_and_in_a_window(self):
+        q, k, v = inputs(heads=2, len_q=80)
+        do = inputs(heads=2, len_q=80)[0][..., ::-1].copy()
+        sinks = np.array([6.0, 7.5], np.float32)
+        for options in ({"sinks": sinks}, {"window": (20, 5)},
+                        {"sinks": sinks, "window": (30, -1), "causal": True}):
+            o, lse = LIBRARY.attention(q, k, v, return_lse=True, **options)
+            got = LIBRARY.backward(do, q, k, v, o, lse, **options)
+            problem = Problem(q, k, v, dtype="bf16", **options)
+            agreed, verdict = gradients.judge(problem, do, attention.Gradients(*got[:3]))
+            self.assertTrue(agreed, verdict)
+            if "sinks" in options:
+                exact = attention.general(q, k, v, **options)
+                want = attention.sink_gradient(sinks, exact.lse, exact.o, do)
+                np.testing.assert_allclose(got[3], want, rtol=0.01)
+
     def test_gradients_in_fp16(self):
         q, k, v = (x.astype(np.float16) for x in inputs())
         o, lse = LIBRARY.attention(q, k, v, return_lse=True)
@@ -227,12 +257,12 @@ class TestLibrary(unittest.TestCase):
         k, v = (x.astype(dtype) for x in inputs(batch=3, heads=2)[1:])
         return q.astype(dtype), k, v, np.array([50, 0, 90], np.int32)
 
-    def assert_decoded(self, q, k, v, lengths, got, **options):
+    def assert_decoded(self, q, k, v, lengths, got, sinks=None, **options):
         for n, length in enumerate(lengths):
             expected = attention.general(*(x[n:n + 1].astype(np.float64) for x in (
-                q, k[:, :, :length], v[:, :, :length])), causal=True)
+                q, k[:, :, :length], v[:, :, :length])), causal=True, sinks=sinks)
             for one, other, bound in zip(expected, got, (1e-2, 1e-3)):
-                if length == 0:  # 0, and -inf
+                if length == 0 and sinks is None:  # 0, and -inf
                     np.testing.assert_array_equal(other[n], one[0])
                 else:
                     self.assertTrue((np.abs(other[n] - one[0]) <= bound).all(), (n, options))
@@ -249,6 +279,13 @@ class TestLibrary(unittest.TestCase):
                     self.assert_decoded(q, k, v, lengths, (o, lse), splits=splits, layout=layout)
         o, lse = LIBRARY.decode(q, k, v, return_lse=True)  # the whole cache
         self.assert_decoded(q, k, v, (90, 90, 90), (o, lse))
+
+    def test_decoding_with_sinks(self):
+        q, k, v, lengths = self.cache()
+        sinks = np.array([5.0, 1.0, 8.0, -4.0], np.float32)
+        for splits in (0, 1, 3):
+            got = LIBRARY.decode(q, k, v, lengths, splits=splits, sinks=sinks, return_lse=True)
+            self.assert_decoded(q, k, v, lengths, got, sinks=sinks, splits=splits)
 
     def test_decoding_through_a_table_appends(self):
         q, k, v, lengths = self.cache()

@@ -353,4 +353,52 @@ void a_row_may_see_nothing(const Kernel& kernel) {
   CHECK(all_nan.o[0] == 0);
 }
 
+void agrees_with_sinks(const Kernel& kernel) {
+  const auto check_with_sinks = [&](Problem problem, bool by_length = false) {
+    problem.sinks = random_sinks(problem, 1);
+    check_agrees(kernel, problem, by_length);
+    problem.sinks[0] = -INFINITY;
+    check_agrees(kernel, problem, by_length);
+  };
+  for (const Shape& shape : {Shape{1, 3, 1, 1, 64}, Shape{1, 2, 65, 127, 64},
+                             Shape{2, 2, 130, 300, 128}, Shape{1, 2, 1, 700, 64}}) {
+    check_with_sinks(random_problem(shape, Dtype::bf16, 1));
+  }
+  check_with_sinks(random_problem({1, 2, 70, 200, 64}, Dtype::bf16, 1, 10.0));
+  check_with_sinks(causal({1, 2, 200, 70, 64}));  // the first 130 rows see the sink only
+  check_with_sinks(causal({1, 2, 257, 513, 64}));
+  check_with_sinks(window({1, 2, 300, 260, 128}, 20, 5));
+  Problem shared = random_problem({2, 6, 70, 90, 64}, Dtype::bf16, 4, 1, 3);
+  shared.causal = true;
+  check_with_sinks(shared, true);
+  Problem sequences = packed({1, 0, 130, 40, 5}, {7, 30, 70, 0, 140}, 64);
+  check_with_sinks(sequences);
+  sequences.causal = true;
+  sequences.window_left = 20;
+  check_with_sinks(sequences);
+}
+
+void sinks_may_be_none_or_large(const Kernel& kernel) {
+  Problem problem = causal({1, 5, 200, 70, 64});
+  const Answer without = answer(kernel, problem);
+  problem.sinks = {-INFINITY, 1000, -1000, 30000, std::nanf("")};
+  const Answer got = answer(kernel, problem);
+  CHECK(got.report.hazards.empty());
+  for (int64_t row = 0; row < problem.shape.rows(); ++row) {
+    const int64_t head = row / 200;
+    const float sink = problem.sinks[head], o = got.o[row * 64];
+    const bool sees = row % 200 >= 130;
+    if (head == 4) {
+      CHECK(std::isnan(got.lse[row]));
+      CHECK((std::isnan(o) || !sees));
+    } else if (head == 0 || (head == 2 && sees)) {  // the sink has no weight
+      CHECK(got.lse[row] == without.lse[row]);
+      CHECK(o == without.o[row * 64]);
+    } else {  // the sink has all
+      CHECK(std::abs(got.lse[row] - sink) <= 1e-6f * std::abs(sink));
+      CHECK(o == 0);
+    }
+  }
+}
+
 }  // namespace fa::test

@@ -53,5 +53,7 @@ void agrees_with_shared_heads(const Kernel& kernel);  // in both layouts
 void agrees_on_packed_sequences(const Kernel& kernel);
 void no_row_reads_its_neighbour(const Kernel& kernel);  // not even a NaN of another sequence
 void a_row_may_see_nothing(const Kernel& kernel);       // 0 and -inf, but a NaN is kept
+void agrees_with_sinks(const Kernel& kernel);           // under all masks
+void sinks_may_be_none_or_large(const Kernel& kernel);  // or NaN, which stays in its head
 
 }  // namespace fa::test
