@@ -17,23 +17,9 @@ namespace {
 
 const Kernel& KERNEL = ch12::KERNEL;
 
-TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
-  agrees_on_named_shapes(KERNEL);
-}
-
-TEST_CASE("agrees with float64 on a large shape" * doctest::test_suite("large")) {
-  agrees_on_a_large_shape(KERNEL);
-}
-
-TEST_CASE("agrees with float64 on random shapes") { agrees_on_random_shapes(KERNEL); }
-
-TEST_CASE("agrees with NumPy's golden cases") { agrees_with_golden_cases(KERNEL); }
+FORWARD_TESTS(KERNEL)
 
 TEST_CASE("returns a constant V exactly") { returns_a_constant_v(KERNEL); }
-
-TEST_CASE("gives the same bits under 100 schedules, without a hazard") {
-  same_bits_under_every_schedule(KERNEL);
-}
 
 // mbarrier_init and its fence, 2 block_sync, 3 waits, mbarrier_arrive_expect_tx
 TEST_CASE("every barrier, wait, fence and expect_tx is needed, and its absence is reported") {

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "chapter.hpp"
+#include "chapters/16_maximum_on_demand/test_maximum.hpp"
 #include "common/check.hpp"
 #include "common/error.hpp"
 #include "common/kernels/test/kernel_test.hpp"
@@ -16,41 +17,16 @@ namespace {
 
 const Kernel& KERNEL = ch21::KERNEL;
 
-// The kernel with --consumers and --blocks as given.
-void with_options(int consumers, int blocks, void (*check)(const Kernel&)) {
-  IntegerOption options[] = {KERNEL.options[0], KERNEL.options[1]};
-  options[0].fallback = consumers;
-  options[1].fallback = blocks;
-  Kernel kernel = KERNEL;
-  kernel.options = options;
-  INFO("--consumers ", consumers, " --blocks ", blocks);
-  check(kernel);
-}
-
-TEST_CASE("agrees with float64 on the named shapes, at three input scales") {
-  agrees_on_named_shapes(KERNEL);
-}
-
-TEST_CASE("agrees with float64 on a large shape" * doctest::test_suite("large")) {
-  agrees_on_a_large_shape(KERNEL);
-}
-
-TEST_CASE("agrees with float64 on random shapes") { agrees_on_random_shapes(KERNEL); }
-
-TEST_CASE("agrees with NumPy's golden cases") { agrees_with_golden_cases(KERNEL); }
+FORWARD_TESTS(KERNEL)
 
 // A weight other than 1 is rounded, but its row sum is not, which is the cost of any maximum.
 TEST_CASE("returns a constant V, to the last place") { returns_a_constant_v(KERNEL, 0x1p-7); }
 
-TEST_CASE("gives the same bits under 100 schedules, without a hazard") {
-  same_bits_under_every_schedule(KERNEL);
-}
-
 TEST_CASE("agrees with float64 with any number of consumers and blocks") {
-  with_options(2, 1, agrees_on_random_shapes);
-  with_options(3, 0, agrees_on_random_shapes);
-  with_options(3, 1, agrees_on_random_shapes);
-  with_options(3, 1, same_bits_under_every_schedule);
+  with_options(KERNEL, 2, 1, agrees_on_random_shapes);
+  with_options(KERNEL, 3, 0, agrees_on_random_shapes);
+  with_options(KERNEL, 3, 1, agrees_on_random_shapes);
+  with_options(KERNEL, 3, 1, same_bits_under_every_schedule);
 }
 
 Answer answer(const Problem& problem, uint32_t breaks = 0, bool by_length = false,
@@ -59,77 +35,27 @@ Answer answer(const Problem& problem, uint32_t breaks = 0, bool by_length = fals
                           {.breaks = breaks, .options = options, .by_length = by_length});
 }
 
-TEST_CASE("causal: ragged both ways, one query, more queries than keys") {
-  agrees_under_causal_masks(KERNEL);
-}
-
-TEST_CASE("windows: each side, both, none of the keys, all of them") { agrees_in_windows(KERNEL); }
-
-TEST_CASE("heads of K and V that several heads of Q share, in both layouts") {
-  agrees_with_shared_heads(KERNEL);
-}
-
-TEST_CASE("packed sequences: lengths 0 and 1, and all masks") {
-  agrees_on_packed_sequences(KERNEL);
-}
-
-TEST_CASE("no row reads the next sequence, not even a NaN in it") {
-  no_row_reads_its_neighbour(KERNEL);
-}
+MASK_TESTS(KERNEL)
 
 TEST_CASE("sinks: under all masks, with two and three consumers") {
   agrees_with_sinks(KERNEL);
-  with_options(2, 0, agrees_with_sinks);
-  with_options(3, 0, agrees_with_sinks);
+  with_options(KERNEL, 2, 0, agrees_with_sinks);
+  with_options(KERNEL, 3, 0, agrees_with_sinks);
 }
 
 TEST_CASE("sinks of -inf change no bit, large ones take all, a NaN stays in its head") {
   sinks_may_be_none_or_large(KERNEL);
 }
 
-TEST_CASE("a row that sees nothing gives 0 and an LSE of -inf; a NaN stays a NaN") {
-  a_row_may_see_nothing(KERNEL);
-}
-
-// Consumers and blocks of each kernel that is compiled.
-const std::vector<int> KERNELS[] = {{2, 0}, {2, 1}, {3, 0}, {3, 1}, {3, 2}};
-
-void check_right(const Problem& problem, const std::vector<int>& options) {
-  INFO("consumers ", options[0], ", blocks ", options[1]);
-  const Answer got = answer(problem, 0, false, options);
-  CHECK_MESSAGE(got.report.hazards.empty(),
-                (got.report.hazards.empty() ? "" : got.report.hazards[0].text));
-  const CheckResult result = check_output(problem, got.o, got.lse);
-  CHECK_MESSAGE(result.passed(), describe(result, problem.shape));
-}
-
-float round_bf16(double value) { return to_float(to_bf16(static_cast<float>(value))); }
-
-// Each key is larger than the previous one, by `step` in the scores' exponent of 2, or they jump
-// once.
-Problem rising(const Shape& shape, double step, bool at_once = false) {
-  Problem problem = random_problem(shape, Dtype::bf16, 6);
-  for (float& q : problem.q) q = std::abs(q);
-  for (int64_t row = 0; row < shape.batch * shape.heads * shape.kv; ++row) {
-    const int64_t key = row % shape.kv;
-    const double exponent = at_once ? (key >= shape.kv / 2 ? step : 0) : step * double(key);
-    for (int64_t d = 0; d < shape.dim; ++d) {
-      float& k = problem.k[row * shape.dim + d];
-      k = round_bf16(0.1 * k + exponent / shape.dim * 8);
-    }
-  }
-  return problem;
-}
-
 TEST_CASE("maxima that rise in every tile, now and then, once: right in every kernel") {
-  for (const Shape& shape : {Shape{1, 2, 200, 700, 64}, Shape{1, 1, 70, 700, 128}})
-    for (const auto& options : KERNELS)
-      for (const double step : {0.05, 0.5, 2.0}) check_right(rising(shape, step), options);
-  for (const auto& options : KERNELS) {
-    check_right(rising({1, 1, 130, 900, 64}, 300, true), options);
-    check_right(rising({1, 1, 130, 900, 128}, -300, true), options);
-  }
+  rising_maxima_are_right(KERNEL);
 }
+
+TEST_CASE("blocks that take several tiles of queries give the same bits") {
+  several_tiles_give_the_same_bits(KERNEL);
+}
+
+TEST_CASE("a NaN in a row of Q harms that row alone") { a_nan_harms_its_row_alone(KERNEL); }
 
 int64_t mma_instructions(const Problem& problem) {
   return answer(problem, 0, false, {2, 0}).report.counters.mma_instructions;
@@ -148,48 +74,14 @@ TEST_CASE("sharp scores: no tile is recomputed at the beginning, because the fir
   CHECK(mma_instructions(problem) == 0);
   problem.scale *= 60;
   CHECK(mma_instructions(problem) == 0);
-  check_right(problem, {2, 0});
-}
-
-TEST_CASE("blocks that take several tiles of queries give the same bits") {
-  Problem problem = random_problem({2, 3, 500, 300, 64}, Dtype::bf16, 8);
-  for (const bool causal : {false, true}) {
-    problem.causal = causal;
-    for (const int consumers : {2, 3}) {
-      const Answer one = answer(problem, 0, false, {consumers, 1});
-      CHECK(one.report.hazards.empty());
-      for (const int blocks : {2, 5, 100})
-        CHECK(answer(problem, 0, false, {consumers, blocks}).o == one.o);
-    }
-  }
-}
-
-TEST_CASE("a NaN in a row of Q harms that row alone") {
-  Problem problem = random_problem({1, 1, 70, 600, 64}, Dtype::bf16, 9);
-  const Answer clean = answer(problem);
-  problem.q[33 * 64 + 5] = std::nanf("");
-  for (const auto& options : KERNELS) {
-    const Answer got = answer(problem, 0, false, options);
-    CHECK(got.report.hazards.empty());
-    for (int64_t i = 0; i < problem.shape.q_elements(); ++i) {
-      CHECK(std::isnan(got.o[i]) == (i / 64 == 33));
-      if (i / 64 != 33) CHECK(std::abs(got.o[i] - clean.o[i]) <= 0.02f);
-    }
-  }
-}
-
-// Weights of nearly 2^50 times 1e30 overflow fp32; weights of up to 2^8 do not.
-Problem overflowing() {
-  Problem problem = rising({1, 1, 130, 700, 64}, 30, true);
-  for (float& v : problem.v) v = round_bf16(v * 1e30);
-  return problem;
+  check_right(KERNEL, problem, {2, 0});
 }
 
 TEST_CASE("rows of O that overflow are recomputed") {
-  for (const auto& options : KERNELS) check_right(overflowing(), options);
+  for (const auto& options : COMPILED) check_right(KERNEL, overflowing(), options);
   Problem several = rising({2, 3, 300, 700, 64}, 30, true);  // the list has more than one tile
   for (float& v : several.v) v = round_bf16(v * 1e30);
-  check_right(several, {2, 1});
+  check_right(KERNEL, several, {2, 1});
 }
 
 // The hazards of one block that takes the tiles of `heads` heads one after the other.
@@ -226,7 +118,7 @@ TEST_CASE("break: a missing wait for K") {
 // of keys: with three, the ring of K would hold the producer back from Q, too. The vote is there
 // for speed: which group of tiles is exact.
 TEST_CASE("every barrier, wait, arrival, fence and expect_tx is needed, and its absence reported") {
-  with_options(3, 1, [](const Kernel& kernel) {
+  with_options(KERNEL, 3, 1, [](const Kernel& kernel) {
     every_synchronization_is_needed(kernel, 25, "barrier_red_or", {1, 3, 384, 250, 64});
   });
 }

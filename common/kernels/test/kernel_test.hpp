@@ -57,3 +57,38 @@ void agrees_with_sinks(const Kernel& kernel);           // under all masks
 void sinks_may_be_none_or_large(const Kernel& kernel);  // or NaN, which stays in its head
 
 }  // namespace fa::test
+
+// The test cases of every kernel of a forward pass.
+#define FORWARD_TESTS(KERNEL)                                                            \
+  TEST_CASE("agrees with float64 on the named shapes, at three input scales") {          \
+    agrees_on_named_shapes(KERNEL);                                                      \
+  }                                                                                      \
+  TEST_CASE("agrees with float64 on a large shape" * doctest::test_suite("large")) {     \
+    agrees_on_a_large_shape(KERNEL);                                                     \
+  }                                                                                      \
+  TEST_CASE("agrees with float64 on random shapes") { agrees_on_random_shapes(KERNEL); } \
+  TEST_CASE("agrees with NumPy's golden cases") { agrees_with_golden_cases(KERNEL); }    \
+  TEST_CASE("gives the same bits under 100 schedules, without a hazard") {               \
+    same_bits_under_every_schedule(KERNEL);                                              \
+  }
+
+// The test cases of a kernel with masks, shared heads and packed sequences.
+#define MASK_TESTS(KERNEL)                                                             \
+  TEST_CASE("causal: ragged both ways, one query, more queries than keys") {           \
+    agrees_under_causal_masks(KERNEL);                                                 \
+  }                                                                                    \
+  TEST_CASE("windows: each side, both, none of the keys, all of them") {               \
+    agrees_in_windows(KERNEL);                                                         \
+  }                                                                                    \
+  TEST_CASE("heads of K and V that several heads of Q share, in both layouts") {       \
+    agrees_with_shared_heads(KERNEL);                                                  \
+  }                                                                                    \
+  TEST_CASE("packed sequences: lengths 0 and 1, and all masks") {                      \
+    agrees_on_packed_sequences(KERNEL);                                                \
+  }                                                                                    \
+  TEST_CASE("no row reads the next sequence, not even a NaN in it") {                  \
+    no_row_reads_its_neighbour(KERNEL);                                                \
+  }                                                                                    \
+  TEST_CASE("a row that sees nothing gives 0 and an LSE of -inf; a NaN stays a NaN") { \
+    a_row_may_see_nothing(KERNEL);                                                     \
+  }
