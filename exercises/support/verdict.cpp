@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <deque>
+#include <map>
 #include <ostream>
 #include <sstream>
 
@@ -67,19 +69,24 @@ struct Known {
   bool contradicted = false;   // it would have shown otherwise
   std::string predicted = {};  // all that it leads to; empty: only an answer can tell
 };
-std::vector<Known> all_known;
+std::deque<Known> all_known;
+std::map<std::pair<std::string, int>, Known*> by_name;  // and variant
 int failures = 0;
 std::string todo_line;  // the stub's line, if it is still there
 
-// Mistake number `index` of a list: which variant of its name it is, the same in every call.
+// The evidence for each mistake of a list. The variants of a name are numbered, in every call
+// alike.
 template <class Mistakes>
-Known& known(const Mistakes& mistakes, size_t index) {
-  int variant = 0;
-  for (size_t i = 0; i < index; ++i) variant += mistakes[i].name == mistakes[index].name;
-  for (Known& one : all_known) {
-    if (one.name == mistakes[index].name && one.variant == variant) return one;
+std::vector<Known*> known(const Mistakes& mistakes) {
+  std::map<std::string, int> variants;
+  std::vector<Known*> all;
+  for (const auto& mistake : mistakes) {
+    const int variant = variants[mistake.name]++;
+    Known*& one = by_name[{mistake.name, variant}];
+    if (!one) one = &all_known.emplace_back(Known{mistake.name, mistake.explanation, variant});
+    all.push_back(one);
   }
-  return all_known.emplace_back(Known{mistakes[index].name, mistakes[index].explanation, variant});
+  return all;
 }
 
 // Numbers that agree are the same text, nearly always.
@@ -121,7 +128,8 @@ struct Proofs {
 void failed(const std::string& message, const std::vector<Suspect>& suspects, int line,
             const char* file) {
   ++failures;
-  for (size_t i = 0; i < suspects.size(); ++i) known(suspects, i).explained += suspects[i].matches;
+  const std::vector<Known*> all = known(suspects);
+  for (size_t i = 0; i < suspects.size(); ++i) all[i]->explained += suspects[i].matches;
   ADD_FAIL_CHECK_AT(file, line, message);
 }
 
@@ -318,7 +326,7 @@ std::string text(double value) {
 void check(bool ok, const std::string& message, const std::vector<Suspect>& suspects, int line,
            const char* file) {
   if (ok) {
-    for (size_t i = 0; i < suspects.size(); ++i) known(suspects, i);
+    known(suspects);
     CHECK(ok);
   } else {
     failed(message, suspects, line, file);
@@ -327,11 +335,12 @@ void check(bool ok, const std::string& message, const std::vector<Suspect>& susp
 
 void check_shown(bool ok, const std::string& message, const std::string& shown,
                  const std::vector<Look>& looks, int line, const char* file) {
+  const std::vector<Known*> all = known(looks);
   std::vector<Suspect> suspects;
   for (size_t i = 0; i < looks.size(); ++i) {
     const bool matches = looks[i].shown == shown;
-    known(looks, i).predicted += looks[i].shown + "\n";
-    if (ok && !matches) known(looks, i).contradicted = true;
+    all[i]->predicted += looks[i].shown + "\n";
+    if (ok && !matches) all[i]->contradicted = true;
     suspects.push_back({looks[i].name, matches, looks[i].explanation});
   }
   check(ok, message, suspects, line, file);
@@ -363,15 +372,16 @@ std::string difference(const Output& output, const Numbers& got, const Numbers& 
 void check_output(const Output& output, const Numbers& got, const Numbers& expected,
                   const std::vector<Mistake>& mistakes, int line, const char* file) {
   const std::string message = difference(output, got, expected);
+  const std::vector<Known*> all = known(mistakes);
   std::vector<Suspect> suspects;
   for (size_t i = 0; i < mistakes.size(); ++i) {
     const Mistake& mistake = mistakes[i];
     const auto shows = [&](double factor) {
       return !predicted(mistake.output, expected, factor * output.tolerance, output.relative);
     };
-    known(mistakes, i).predicted += digest(mistake.output, output.tolerance);
+    all[i]->predicted += digest(mistake.output, output.tolerance);
     // A right answer contradicts what would show clearly; a wrong one is explained by what shows.
-    if (message.empty() && shows(10)) known(mistakes, i).contradicted = true;
+    if (message.empty() && shows(10)) all[i]->contradicted = true;
     const bool explains =
         shows(1) && predicted(got, mistake.output, output.tolerance, output.relative);
     suspects.push_back({mistake.name, explains, mistake.explanation});

@@ -166,22 +166,26 @@ one-turn-too-many: more-produced=1 more-consumed=1; more-produced=1; more-consum
 static int buffer_of(const Changes& is, int tile) {
   return is("one-buffer-of-three") ? 0 : tile % (is("two-buffers-of-three") ? 2 : STAGES);
 }
-// The parity for which a loop waits, at "empty" or at "full". `before`: that of the round before.
-static int parity_of(const Changes& is, const std::string& at, bool before, int tile) {
+// The parity for which a loop waits: the producer at an empty mbarrier, for that of the round
+// before.
+static int parity_of(const Changes& is, bool at_empty, int tile) {
+  const auto made = [&](const char* empty, const char* full) {
+    return is(at_empty ? empty : full);
+  };
   const int round = tile / (is("one-buffer-of-three")    ? 1
                             : is("two-buffers-of-three") ? 2
                                                          : STAGES);
-  if (is(at + "-round-minus-one")) return round - 1;
-  if (is(at + "-round")) return round + before;
-  if (is(at + "-same")) return before;
-  if (is(at + "-of-the-tile")) return (tile + before) % 2;
-  if (is(at + "-of-two-buffers")) return (tile / 2 + before) % 2;
-  return (round + (before != is(at + "-other"))) % 2;
+  if (made("empty-round-minus-one", "full-round-minus-one")) return round - 1;
+  if (made("empty-round", "full-round")) return round + at_empty;
+  if (made("empty-same", "full-same")) return at_empty;
+  if (made("empty-of-the-tile", "full-of-the-tile")) return (tile + at_empty) % 2;
+  if (made("empty-of-two-buffers", "full-of-two-buffers")) return (tile / 2 + at_empty) % 2;
+  return (round + (at_empty != made("empty-other", "full-other"))) % 2;
 }
 
 static void produce_with(const Changes& is, const TensorMap& map, const Ring& ring, int num_tiles) {
   for (int tile = 0; tile < num_tiles + is.integer("more-produced", 0); ++tile) {
-    const int buffer = buffer_of(is, tile), parity = parity_of(is, "empty", true, tile);
+    const int buffer = buffer_of(is, tile), parity = parity_of(is, true, tile);
     const uint32_t full = ring.full[buffer],
                    empty = ring.empty[(buffer + is.integer("empty-of-buffer", 0)) % STAGES];
     const uint32_t reports = is("reports-to-empty") ? empty : full;
@@ -210,7 +214,7 @@ static void produce_with(const Changes& is, const TensorMap& map, const Ring& ri
 
 static void consume_with(const Changes& is, Sums& sums, const Ring& ring, int num_tiles) {
   for (int tile = 0; tile < num_tiles + is.integer("more-consumed", 0); ++tile) {
-    const int buffer = buffer_of(is, tile), parity = parity_of(is, "full", false, tile);
+    const int buffer = buffer_of(is, tile), parity = parity_of(is, false, tile);
     const bool exchanged = is("both-exchanged");
     const bool at_full = exchanged || is("arrives-at-full");
     const bool at_empty = exchanged || is("waits-at-empty");
