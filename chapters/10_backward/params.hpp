@@ -43,8 +43,10 @@ struct Params {
   int diagonal;  // query i sees the keys up to i + diagonal
   bool deterministic;
   float scale, scale_log2;
-  const float* sinks;  // [heads], or null
-  float* d_sinks;      // [heads], or null
+  const float* sinks;               // [heads], or null
+  float* d_sinks;                   // [heads], or null
+  const int *q_starts, *kv_starts;  // packed, in chapter 22 only
+  int sequences;
 };
 
 // Throws InputError for problems that these kernels cannot address, and for breaks in fp16.
@@ -92,7 +94,10 @@ inline Params params_of(const fa::BackwardArgs& args) {
           .scale = args.scale,
           .scale_log2 = args.scale * LOG2_E,
           .sinks = args.sinks,
-          .d_sinks = args.d_sinks};
+          .d_sinks = args.d_sinks,
+          .q_starts = args.q_starts,
+          .kv_starts = args.kv_starts,
+          .sequences = static_cast<int>(args.sequences)};
 }
 
 // One block for each tile of keys of each head of K and V. It walks over the tiles of queries that

@@ -14,8 +14,14 @@ FA_DEVICE void clear_dQ(const Params& p, int64_t first_tile, int tiles) {
     store_global(reinterpret_cast<Chunk*>(dQ_sum + at), Chunk{});
 }
 
+// The rows of the tensors [first, end) of which a tile of queries has the first BLOCK_Q.
+struct TileRows {
+  int first, end;
+  FA_DEVICE TileRows(const Params& p, int q_tile) : first(q_tile * BLOCK_Q), end(p.len_q) {}
+};
+
 // D = rowsum(dO o O), LSE log2(e), dQ_sum = 0 if there is one, for a tile of one head's queries.
-template <class T, int HEAD_DIM, class Breaks>
+template <class T, int HEAD_DIM, class Breaks, class RowsOfTile = TileRows>
 FA_KERNEL FA_LAUNCH_BOUNDS(256, 1)
 void preprocess(const Params p, Breaks breaks) {
   constexpr int LANES = HEAD_DIM / 8;  // lanes per row, 16 bytes each
@@ -25,10 +31,11 @@ void preprocess(const Params p, Breaks breaks) {
   const int batch = block_index() / p.q_tiles / p.heads, col = thread_index() % LANES * 8;
   const Rows O = rows_of(p.O, batch, head, p.len_q, p.dim);
   const Rows dO = rows_of(p.dO, batch, head, p.len_q, p.dim);
+  const RowsOfTile rows(p, q_tile);
   for (int first = 0; first < BLOCK_Q; first += ROWS) {
-    const int of_tile = first + thread_index() / LANES, row = q_tile * BLOCK_Q + of_tile;
+    const int of_tile = first + thread_index() / LANES, row = rows.first + of_tile;
     float d = 0.0f;
-    if (row < p.len_q && col < p.dim) {
+    if (row < rows.end && col < p.dim) {
       const int64_t at = int64_t{row}, byte = col * ELEMENT;
       const Chunk o = load_global(reinterpret_cast<const Chunk*>(O.data + at * O.stride + byte));
       const Chunk g = load_global(reinterpret_cast<const Chunk*>(dO.data + at * dO.stride + byte));
@@ -41,7 +48,7 @@ void preprocess(const Params p, Breaks breaks) {
     if (thread_index() % LANES == 0) {
       // A row past the end or a fully masked row: P = exp2(S - inf) = 0.
       float lse = -NEG_INF;
-      if (row < p.len_q) {
+      if (row < rows.end) {
         lse = load_global(p.LSE + (int64_t{batch} * p.heads + head) * p.len_q + row) * LOG2_E;
         if (lse == NEG_INF && !breaks.has(fa::LSE_OF_EMPTY_ROW)) lse = -NEG_INF;
       }

@@ -18,7 +18,10 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
   using L = Layout<HEAD_DIM>;
   Params p = ch10::params_of(args);
   // LSE, D and the sum of dQ have rows for whole tiles of this chapter.
-  const int q_tiles = ceil_div(p.len_q, L::BLOCK_Q);
+  // Packed sequences may each fill their last tile in part: see sequence_of.
+  const bool packed = args.q_starts != nullptr;
+  const int q_tiles = ceil_div(p.len_q, L::BLOCK_Q) + p.sequences;
+  p.kv_tiles += p.sequences;
   const int64_t tiles = int64_t{p.batches} * p.heads * q_tiles;
   const int64_t blocks = int64_t{p.batch_kv_heads} * p.kv_tiles;
   if (std::max(tiles * L::BLOCK_Q, blocks) > std::numeric_limits<int>::max()) {
@@ -29,18 +32,21 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
   p.dQ_sum = p.D + tiles * L::BLOCK_Q;
   p.turns = reinterpret_cast<int*>(p.dQ_sum + tiles * TILE_ELEMENTS);
 
-  const int aligned = p.len_kv - p.len_q;
+  // Each packed sequence has its own alignment, which the kernel adds.
+  const int aligned = packed ? 0 : p.len_kv - p.len_q;
+  if (args.causal) p.diagonal = aligned;
   if (!args.causal && args.window_right >= 0 && args.window_right < p.len_kv)
     p.diagonal = aligned + static_cast<int>(args.window_right);
   const bool windowed = args.window_left >= 0 && args.window_left < p.len_kv;
-  if (windowed && !std::is_empty_v<Breaks>)
-    throw fa::InputError("--break: this chapter has its breaks without a window");
+  if ((windowed || packed) && !std::is_empty_v<Breaks>)
+    throw fa::InputError("--break: this chapter has its breaks without a window or sequences");
 
   // Chapter 10's kernel computes D and clears the sum of dQ with its own tile size.
   p.q_tiles = q_tiles * (L::BLOCK_Q / ch10::BLOCK_Q);
   Params prepared = p;
   if (breaks.has(fa::DQ_NOT_CLEARED)) prepared.dQ_sum = nullptr;
-  launch(ch10::preprocess<T, HEAD_DIM, NoBreaks>,
+  launch(packed ? ch10::preprocess<T, HEAD_DIM, NoBreaks, PackedRows<L::BLOCK_Q>>
+                : ch10::preprocess<T, HEAD_DIM, NoBreaks>,
          {.grid = p.batches * p.heads * p.q_tiles, .block = 256}, prepared, NoBreaks{});
   ch10::launch_sinks(prepared);
   p.q_tiles = q_tiles;
@@ -77,22 +83,26 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
     // If all blocks of a head run at the same time, they start at different tiles of queries, and
     // each adds to a tile right after the previous block. Otherwise they add in the order of the
     // grid.
-    const bool together = !masked && p.kv_tiles <= std::min(q_tiles, multiprocessors());
+    const bool together = !masked && !packed && p.kv_tiles <= std::min(q_tiles, multiprocessors());
     order.rotation = together ? q_tiles / p.kv_tiles : 0;
     order.last_first = !together;
   }
   // [/anchor: order]
-  auto kernel = p.deterministic ? backward_tiles<T, HEAD_DIM, true, false, Breaks>
-                                : backward_tiles<T, HEAD_DIM, false, false, Breaks>;
-  if constexpr (std::is_empty_v<Breaks>)
-    if (windowed)
-      kernel = p.deterministic ? backward_tiles<T, HEAD_DIM, true, true, Breaks>
-                               : backward_tiles<T, HEAD_DIM, false, true, Breaks>;
+  auto kernel = p.deterministic ? backward_tiles<T, HEAD_DIM, true, false, false, Breaks>
+                                : backward_tiles<T, HEAD_DIM, false, false, false, Breaks>;
+  if constexpr (std::is_empty_v<Breaks>) {
+    if (packed)  // with a window or without
+      kernel = p.deterministic ? backward_tiles<T, HEAD_DIM, true, true, true, Breaks>
+                               : backward_tiles<T, HEAD_DIM, false, true, true, Breaks>;
+    else if (windowed)
+      kernel = p.deterministic ? backward_tiles<T, HEAD_DIM, true, true, false, Breaks>
+                               : backward_tiles<T, HEAD_DIM, false, true, false, Breaks>;
+  }
   launch(kernel, {.grid = static_cast<int>(blocks), .block = 384, .smem_bytes = L::BYTES},
          map(args.q, L::BLOCK_Q), map(args.k, BLOCK_KV), map(args.v, BLOCK_KV),
          map(args.d_o, L::BLOCK_Q), row_map(p.LSE_log2), row_map(p.D), map(args.dk, WARPGROUP_KEYS),
          map(args.dv, WARPGROUP_KEYS), p, order, breaks);
-  launch(convert_dQ<T, HEAD_DIM>,
+  launch(packed ? convert_dQ<T, HEAD_DIM, true> : convert_dQ<T, HEAD_DIM, false>,
          {.grid = static_cast<int>(tiles), .block = 2 * L::BLOCK_Q, .smem_bytes = TILE_BYTES}, p);
 }
 

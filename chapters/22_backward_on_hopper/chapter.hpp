@@ -24,8 +24,8 @@ inline constexpr fa::Kernel KERNEL{
     .name = "ch22_backward_on_hopper",
     .emulator = &emulator::ch22::build,
     .gpu = &gpu::ch22::build,
-    .features =
-        fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::FP16 | fa::SINKS,
+    .features = fa::CAUSAL | fa::WINDOW | fa::LSE | fa::KV_HEADS | fa::STRIDES | fa::FP16 |
+                fa::SINKS | fa::PACKED,
     .own_breaks = fa::HOPPER_BACKWARD_BREAKS,
     .undefined_on_a_gpu =
         fa::REDUCE_BEFORE_LANDED | fa::DQ_OVERWRITTEN | fa::DS_WITHOUT_FENCE | fa::DQ_NOT_CLEARED,

@@ -55,14 +55,14 @@ struct Ring {
 enum : int { dS_STORED = 1, dQ_STORED = 2, dQ_READ = 4 };
 constexpr int dQ_THREADS = 128 + WARP_SIZE;
 
-template <class T, int HEAD_DIM, bool DETERMINISTIC, bool WINDOWED, class Breaks>
+template <class T, int HEAD_DIM, bool DETERMINISTIC, bool WINDOWED, bool PACKED, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(384, 1)
 void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT const TensorMap K_map,
                     FA_GRID_CONSTANT const TensorMap V_map, FA_GRID_CONSTANT const TensorMap dO_map,
                     FA_GRID_CONSTANT const TensorMap LSE_map,
                     FA_GRID_CONSTANT const TensorMap D_map, FA_GRID_CONSTANT const TensorMap dK_map,
-                    FA_GRID_CONSTANT const TensorMap dV_map, const Params p, const Order order,
-                    Breaks breaks) {
+                    FA_GRID_CONSTANT const TensorMap dV_map, const Params whole,
+                    const Order whole_order, Breaks breaks) {
   using L = Layout<HEAD_DIM>;
   constexpr int BLOCK_Q = L::BLOCK_Q, MMAS_Q = BLOCK_Q / MMA_N, MMAS_D = HEAD_DIM / MMA_N;
   using Scores = float[1][MMAS_Q][4];
@@ -77,7 +77,12 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
   const auto LSE_smem = [&](int n) { return smem + L::LSE + n % L::Q_STAGES * L::ROW_BYTES; };
   const auto D_smem = [&](int n) { return smem + L::D + n % L::dO_STAGES * L::ROW_BYTES; };
 
-  const Work work = Work::of_block<BLOCK_Q, WINDOWED>(p, order);
+  Work work = Work::of_block(whole, whole_order);
+  const Sequence<PACKED, BLOCK_Q> sequence(whole, whole_order, work);
+  const Params& p = sequence.p;
+  const Order& order = sequence.order;
+  if (PACKED && work.kv_tile >= p.kv_tiles) return;  // the number of no tile
+  work.find_queries<BLOCK_Q, WINDOWED>(p, order);
   const int count = work.count, first_key = work.kv_tile * BLOCK_KV;
   if (thread_index() == 0) {
     constexpr int CONSUMER_WARPS = 8;
@@ -92,20 +97,22 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
     if (warp_index() == 0 && elect_one()) {
       Place at(work, p);
       for (int n = 0; n < count; ++n, at.advance(work)) {
-        const int tile = static_cast<int>(ch10::tile_index(p, work.batch, at.head, at.q_tile));
-        const int row = at.q_tile * BLOCK_Q;
+        const int row = sequence.q_start + at.q_tile * BLOCK_Q;
+        const int tile = sequence.tile_index(work, at.head, at.q_tile);
         const uint32_t bytes = TILE_BYTES + L::ROW_BYTES + (n == 0 ? L::KV_BYTES : 0);
         // K is loaded with the first Q, V with the first dO.
         Q.wait_until_empty(n);
         mbarrier_arrive_expect_tx(Q.full_of(n), bytes);
         if (n == 0)
-          tma_load_5d(K_smem, K_map, 0, first_key, 0, work.kv_head, work.batch, Q.full_of(n));
+          tma_load_5d(K_smem, K_map, 0, sequence.kv_start + first_key, 0, work.kv_head, work.batch,
+                      Q.full_of(n));
         tma_load_5d(Q_smem(n), Q_map, 0, row, 0, at.head, work.batch, Q.full_of(n));
         tma_load_2d(LSE_smem(n), LSE_map, 0, tile, Q.full_of(n));
         dO.wait_until_empty(n);
         mbarrier_arrive_expect_tx(dO.full_of(n), bytes);
         if (n == 0)
-          tma_load_5d(V_smem, V_map, 0, first_key, 0, work.kv_head, work.batch, dO.full_of(n));
+          tma_load_5d(V_smem, V_map, 0, sequence.kv_start + first_key, 0, work.kv_head, work.batch,
+                      dO.full_of(n));
         tma_load_5d(dO_smem(n), dO_map, 0, row, 0, at.head, work.batch, dO.full_of(n));
         tma_load_2d(D_smem(n), D_map, 0, tile, dO.full_of(n));
       }
@@ -114,7 +121,7 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
       Place at(work, p);
       Turn<DETERMINISTIC, BLOCK_Q> turn{p, work, order};
       for (int n = 0; n < count; ++n, at.advance(work)) {
-        const int tile = static_cast<int>(ch10::tile_index(p, work.batch, at.head, at.q_tile));
+        const int tile = sequence.tile_index(work, at.head, at.q_tile);
         float* const dQ_sum = p.dQ_sum + int64_t{tile} * TILE_ELEMENTS;
         if (lane_index() == 0) turn.await(tile, at.q_tile, breaks);
         for (int half = 0; half < 2; ++half) {
@@ -193,7 +200,7 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
       PerQuery<MMAS_Q> LSE, D;
       Operand P_rmem;
       Scores S_rmem, dP_rmem;
-      if constexpr (HEAD_DIM == 128 && std::is_same_v<T, bf16>) {
+      if constexpr (HEAD_DIM == 128 && std::is_same_v<T, bf16> && !PACKED) {
         // Forces the zeros to be set before the first wgmma. Set elsewhere, they add 23
         // instructions to the loop, which costs 2 % of the speed.
         written_by_wgmma(dK_rmem[0]);
@@ -232,8 +239,9 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
         }
         // [/anchor: main_loop]
       } else {
-        // With scores of 128 queries, or with fp16, which takes more registers to unpack, no
-        // registers are left for S of the next tile. Therefore S and dP are computed together.
+        // With scores of 128 queries, with fp16, which takes more registers to unpack, or with
+        // packed sequences, no registers are left for S of the next tile. Therefore S and dP are
+        // computed together.
         FA_NO_UNROLL
         for (int n = 0; n < count; ++n, at.advance(work)) {
           Q.wait_until_full(n);
@@ -266,8 +274,8 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
 
     // Both consumers have read all of K and V, so that each may overwrite its half of them.
     barrier_sync(dS_STORED, 2 * 128);
-    const auto store = [&](const TensorMap& map, uint32_t to, float(&C_rmem)[1][MMAS_D][4],
-                           float factor) {
+    const auto store = [&](const TensorMap& map, const ch10::Tensor& tensor, uint32_t to,
+                           float(&C_rmem)[1][MMAS_D][4], float factor) {
       uint32_t packed[MMAS_D / 2][1][4];
       for (int mma_d = 0; mma_d < MMAS_D; ++mma_d)
         for (int half = 0; half < 2; ++half) {
@@ -277,12 +285,27 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
       store_operand<WARPGROUP_KEYS>(to, warp * MMA_M, packed);
       fence_proxy_async();
       barrier_sync(dQ_READ + consumer, 128);
+      const int own_key = first_key + consumer * WARPGROUP_KEYS;
+      if (PACKED && p.len_kv - own_key < WARPGROUP_KEYS) {
+        // A box would reach into the next sequence, so the threads copy the rows, in chunks.
+        constexpr int ROW_CHUNKS = HEAD_DIM / 8;
+        for (int i = thread_index() % 128; i < (p.len_kv - own_key) * ROW_CHUNKS; i += 128) {
+          const int row = i / ROW_CHUNKS, chunk = i % ROW_CHUNKS;
+          const auto value =
+              load_shared<ch10::Chunk>(to + chunk / 8 * Tile<WARPGROUP_KEYS>::PANEL_BYTES +
+                                       row * 128 + (chunk % 8 ^ row % 8) * 16);
+          char* const head = tensor.data + work.kv_head * tensor.head;
+          const int64_t at = int64_t{sequence.kv_start + own_key + row} * tensor.row + chunk * 16;
+          store_global(reinterpret_cast<ch10::Chunk*>(head + at), value);
+        }
+        return;
+      }
       if (thread_index() % 128 > 0) return;
-      tma_store_5d(map, 0, first_key + consumer * WARPGROUP_KEYS, 0, work.kv_head, work.batch, to);
+      tma_store_5d(map, 0, sequence.kv_start + own_key, 0, work.kv_head, work.batch, to);
       tma_store_commit();
     };
-    store(dV_map, V_smem + consumer * L::KV_BYTES / 2, dV_rmem, 1.0f);
-    store(dK_map, K_smem + consumer * L::KV_BYTES / 2, dK_rmem, p.scale);
+    store(dV_map, p.dV, V_smem + consumer * L::KV_BYTES / 2, dV_rmem, 1.0f);
+    store(dK_map, p.dK, K_smem + consumer * L::KV_BYTES / 2, dK_rmem, p.scale);
     if (thread_index() % 128 == 0) tma_store_wait_read<0>();
   }
 }

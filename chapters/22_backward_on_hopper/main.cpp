@@ -13,8 +13,8 @@ namespace ch22 {
 fa::Program program() {
   fa::Program program =
       fa::program_of(KERNEL, "Chapter 22: the backward pass on Hopper", {1, 2, 256, 256, 128});
-  program.features = fa::CAUSAL | fa::WINDOW | fa::KV_HEADS | fa::STRIDES |
-                     fa::SINKS;  // O and LSE come from chapter 09
+  program.features = fa::CAUSAL | fa::WINDOW | fa::KV_HEADS | fa::STRIDES | fa::SINKS |
+                     fa::PACKED;  // O and LSE come from chapter 09
   program.passes = fa::BACKWARD;
   program.options = KERNEL.options.first(1);
   return program;

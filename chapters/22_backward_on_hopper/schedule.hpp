@@ -20,7 +20,7 @@ struct Work {
   int batch, kv_head, kv_tile;
   int first_q_tile, end_q_tile, start, count;
 
-  template <int BLOCK_Q, bool WINDOWED>
+  // Returns the head and the tile of keys of this block.
   FA_DEVICE static Work of_block(const Params& p, const Order& order) {
     const int group_blocks = order.heads_at_once * p.kv_tiles;
     const int first_head = block_index() / group_blocks * order.heads_at_once;
@@ -33,19 +33,91 @@ struct Work {
     work.batch = head / kv_heads;
     work.kv_head = head % kv_heads;
     work.kv_tile = order.last_first ? p.kv_tiles - 1 - in_group / heads : in_group / heads;
-    const int first_query = work.kv_tile * BLOCK_KV - p.diagonal;
-    work.first_q_tile = first_query > 0 ? first_query / BLOCK_Q : 0;
-    work.end_q_tile = p.q_tiles;
-    if constexpr (WINDOWED) {  // the last query that sees one of the keys
-      const int end_key = work.kv_tile * BLOCK_KV + BLOCK_KV;
-      const int last = (end_key < p.len_kv ? end_key : p.len_kv) - 1 - order.window_start;
-      if (last < p.len_q) work.end_q_tile = last < 0 ? 0 : last / BLOCK_Q + 1;
-    }
-    const bool seen = work.first_q_tile < work.end_q_tile;
-    work.count = seen ? (work.end_q_tile - work.first_q_tile) * p.group : 0;
-    const bool rotates = order.rotation > 0 && work.kv_tile > 0;
-    work.start = rotates ? p.q_tiles - work.kv_tile * order.rotation : work.first_q_tile;
     return work;
+  }
+  // Finds the tiles of queries that see one of the keys.
+  template <int BLOCK_Q, bool WINDOWED>
+  FA_DEVICE void find_queries(const Params& p, const Order& order) {
+    const int first_query = kv_tile * BLOCK_KV - p.diagonal;
+    first_q_tile = first_query > 0 ? first_query / BLOCK_Q : 0;
+    end_q_tile = p.q_tiles;
+    if constexpr (WINDOWED) {  // the last query that sees one of the keys
+      const int end_key = kv_tile * BLOCK_KV + BLOCK_KV;
+      const int last = (end_key < p.len_kv ? end_key : p.len_kv) - 1 - order.window_start;
+      if (last < p.len_q) end_q_tile = last < 0 ? 0 : last / BLOCK_Q + 1;
+    }
+    count = first_q_tile < end_q_tile ? (end_q_tile - first_q_tile) * p.group : 0;
+    const bool rotates = order.rotation > 0 && kv_tile > 0;
+    start = rotates ? p.q_tiles - kv_tile * order.rotation : first_q_tile;
+  }
+};
+
+// Packed sequences: the tiles of sequence n are numbered from starts[n] / ROWS + n on, and each
+// sequence has at least one number. Returns the sequence of a number.
+template <int ROWS>
+FA_DEVICE int sequence_of(const int* starts, int sequences, int number) {
+  int low = 0, high = sequences;
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    const bool after = load_global(starts + middle) / ROWS + middle > number;
+    (after ? high : low) = middle;
+  }
+  return low;
+}
+
+// For chapter 10's preprocess: the rows of one of its tiles, BLOCK_Q / ch10::BLOCK_Q of which have
+// one number here. Those that no sequence has are empty.
+template <int BLOCK_Q>
+struct PackedRows {
+  int first, end;
+  FA_DEVICE PackedRows(const Params& p, int q_tile) {
+    const int row = q_tile * ch10::BLOCK_Q, number = row / BLOCK_Q;
+    const int n = sequence_of<BLOCK_Q>(p.q_starts, p.sequences, number);
+    const int q_start = load_global(p.q_starts + n);
+    first = q_start + row - (q_start / BLOCK_Q + n) * BLOCK_Q;
+    end = load_global(p.q_starts + n + 1);
+  }
+};
+
+// What a block sees of the tensors: all of them, or the rows of a packed sequence. `p` and `order`
+// are those of the sequence.
+template <bool PACKED, int BLOCK_Q>
+struct Sequence {
+  const Params& p;
+  const Order& order;
+  static constexpr int q_start = 0, kv_start = 0;
+
+  FA_DEVICE Sequence(const Params& whole, const Order& whole_order, Work&)
+      : p(whole), order(whole_order) {}
+  FA_DEVICE int tile_index(const Work& work, int head, int q_tile) const {
+    return static_cast<int>(ch10::tile_index(p, work.batch, head, q_tile));
+  }
+};
+
+template <int BLOCK_Q>
+struct Sequence<true, BLOCK_Q> {
+  Params p;
+  Order order;
+  int q_start, kv_start;  // rows of the tensors before the sequence's first
+  int first_tile, head_tiles;
+
+  FA_DEVICE Sequence(const Params& whole, const Order& whole_order, Work& work)
+      : p(whole), order(whole_order), head_tiles(whole.q_tiles) {
+    const int n = shfl(sequence_of<BLOCK_KV>(p.kv_starts, p.sequences, work.kv_tile), 0);
+    q_start = load_global(p.q_starts + n);
+    kv_start = load_global(p.kv_starts + n);
+    p.len_q = load_global(p.q_starts + n + 1) - q_start;
+    p.len_kv = load_global(p.kv_starts + n + 1) - kv_start;
+    p.q_tiles = ceil_div(p.len_q, BLOCK_Q);
+    p.kv_tiles = ceil_div(p.len_kv, BLOCK_KV);
+    const int aligned = p.len_kv - p.len_q;
+    if (p.diagonal != ch10::EVERY_KEY) p.diagonal += aligned;
+    if (order.window_start != NO_START) order.window_start += aligned;
+    first_tile = q_start / BLOCK_Q + n;
+    work.kv_tile -= kv_start / BLOCK_KV + n;
+  }
+  FA_DEVICE int tile_index(const Work&, int head, int q_tile) const {
+    return head * head_tiles + first_tile + q_tile;
   }
 };
 

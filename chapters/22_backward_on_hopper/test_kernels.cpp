@@ -171,6 +171,47 @@ TEST_CASE("heads of K and V that several heads share get the sum of their gradie
   agrees({{2, 6, 70, 140, 128}, false, 3});
 }
 
+// Lengths of 0 and 1, of parts of tiles, and with more queries than keys.
+Problem packed(int64_t dim, const Case& masks, Dtype dtype = Dtype::bf16) {
+  Problem problem = problem_of(
+      {{1, 4, 331, 467, dim}, masks.causal, 2, 1, dtype, masks.window_left, masks.window_right});
+  problem.q_starts = {0, 1, 1, 131, 171, 176, 331};
+  problem.kv_starts = {0, 7, 37, 107, 107, 307, 467};
+  return problem;
+}
+
+TEST_CASE("packed sequences: with every mask, lengths of 0 and 1, and more queries than keys") {
+  for (const int64_t dim : {64, 128}) {
+    for (const Case& masks : {Case{}, Case{.shape = {}, .causal = true},
+                              Case{.shape = {}, .window_left = 30, .window_right = 20},
+                              Case{.shape = {}, .causal = true, .window_left = 50}}) {
+      Problem problem = packed(dim, masks);
+      CAPTURE(in_words(problem));
+      const Gradients got = differentiate(problem);
+      const GradientCheck result = check(problem, got);
+      CHECK_MESSAGE(result.passed(), describe(result, problem));
+      CHECK(texts(got) == "");
+    }
+  }
+  Problem problem = packed(128, {.shape = {}, .causal = true}, Dtype::f16);
+  problem.sinks = random_sinks(problem, 1);
+  const GradientCheck result = check(problem, differentiate(problem));
+  CHECK_MESSAGE(result.passed(), describe(result, problem));
+}
+
+TEST_CASE("packed sequences, deterministic: the same bits under every schedule and layout") {
+  const Problem problem = packed(64, {.shape = {}, .causal = true});
+  const Gradients first = differentiate(problem, {.deterministic = true});
+  CHECK(check(problem, first).passed());
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    const Gradients other =
+        differentiate(problem, {.deterministic = true, .by_length = true}, {.schedule_seed = seed});
+    CHECK(texts(other) == "");
+    CHECK(other.dq == first.dq);
+    CHECK(other.dk == first.dk);
+  }
+}
+
 TEST_CASE("sinks: all gradients, and their own as a difference of two losses says") {
   for (Case c : {Case{{2, 4, 130, 130, 64}, true, 2}, Case{{1, 2, 300, 77, 128}, true},
                  Case{{1, 2, 200, 300, 128}}}) {

@@ -110,6 +110,9 @@ ForwardArgs forward_of(const BackwardArgs& args) {
           .scale = args.scale,
           .window_left = args.window_left,
           .window_right = args.causal ? 0 : args.window_right,
+          .q_starts = args.q_starts,
+          .kv_starts = args.kv_starts,
+          .sequences = args.sequences,
           .sinks = args.sinks};
 }
 

@@ -193,6 +193,8 @@ ForwardArgs forward_arguments(DeviceMemory& memory, const Kernel& kernel, const 
 BackwardArgs backward_arguments(DeviceMemory& memory, const Kernel& kernel, const Problem& problem,
                                 const BackwardTensors& tensors, const KernelRun& run) {
   const std::array<int64_t, 4> q = shape_of_q(problem), kv = shape_of_k(problem);
+  const bool packed = !problem.q_starts.empty();
+  const int64_t sequences = packed ? std::ssize(problem.q_starts) - 1 : 0;
   const Dtype dtype = problem.dtype;
   BackwardArgs args{
       .q = memory.input("Q", dtype, q, problem.q, run.by_length),
@@ -204,11 +206,15 @@ BackwardArgs backward_arguments(DeviceMemory& memory, const Kernel& kernel, cons
       .dq = memory.output("dQ", dtype, q, tensors.dq, run.by_length),
       .dk = memory.output("dK", dtype, kv, tensors.dk, run.by_length),
       .dv = memory.output("dV", dtype, kv, tensors.dv, run.by_length),
-      .workspace = memory.workspace(backward_workspace(problem.shape), tensors.workspace),
+      .workspace =
+          memory.workspace(backward_workspace(problem.shape, sequences), tensors.workspace),
       .scale = static_cast<float>(problem.scale),
       .causal = problem.causal,
       .window_left = problem.window_left,
       .window_right = problem.window_right,
+      .q_starts = packed ? memory.integers("cu_seqlens_q", problem.q_starts) : nullptr,
+      .kv_starts = packed ? memory.integers("cu_seqlens_k", problem.kv_starts) : nullptr,
+      .sequences = sequences,
       .sinks = sinks_of(memory, problem),
       .breaks = run.breaks};
   if (!tensors.d_sinks.empty()) {

@@ -175,6 +175,9 @@ BackwardArgs backward_args(const flash_attention_backward_arguments& given) {
     args.window_right = given.window_right;
     args.causal = args.causal || (args.window_left < 0 && args.window_right == 0);
   }
+  args.q_starts = given.cu_seqlens_q;
+  args.kv_starts = given.cu_seqlens_k;
+  args.sequences = given.sequences;
   args.sinks = given.sinks;
   args.d_sinks = given.d_sinks;
   return args;
@@ -369,12 +372,13 @@ void attend(const flash_attention_arguments& given) {
 }
 
 // Returns the newest chapter that supports these arguments on this device. --design belongs to
-// chapter 10, which runs on every device, so the emulator uses it too, unless there is a window.
+// chapter 10, which runs on every device, so the emulator uses it too, unless there is a window or
+// a packed sequence.
 const Kernel& backward_chapter(const BackwardArgs& args, int device, int64_t option) {
   const auto chapters = fa::backward_chapters();
   if (chapters.empty()) throw InputError("this library has no backward pass");
-  const bool windowed = (fa::features_of(args) & fa::WINDOW) != 0;
-  if ((device >= 0 || windowed) && option == 0) {
+  const bool beyond_10 = (fa::features_of(args) & (fa::WINDOW | fa::PACKED)) != 0;
+  if ((device >= 0 || beyond_10) && option == 0) {
     std::optional<fa::CurrentGpu> current;
     if (device >= 0) current.emplace(device);
     for (size_t i = chapters.size() - 1; i > 0; --i) {
@@ -399,13 +403,21 @@ void differentiate(const flash_attention_backward_arguments* arguments) {
   }
   std::memcpy(&given, arguments, arguments->size);
   BackwardArgs args = backward_args(given);
-  const int device = device_of(
-      given.device, tensors_of(args),
-      {{"workspace", given.workspace}, {"sinks", given.sinks}, {"d_sinks", given.d_sinks}});
+  const int device = device_of(given.device, tensors_of(args),
+                               {{"workspace", given.workspace},
+                                {"sinks", given.sinks},
+                                {"d_sinks", given.d_sinks},
+                                {"cu_seqlens_q", given.cu_seqlens_q},
+                                {"cu_seqlens_k", given.cu_seqlens_k}});
+  if (device < 0 && args.q_starts && args.kv_starts && args.sequences > 0) {
+    check_starts("cu_seqlens_q", args.q_starts, args.sequences, args.q.shape[2]);
+    check_starts("cu_seqlens_k", args.kv_starts, args.sequences, args.k.shape[2]);
+  }
   const Kernel& chapter = backward_chapter(args, device, given.option);
   fa::check_arguments(chapter, args);
   const auto& q = args.q.shape;
-  const int64_t floats = fa::backward_workspace({q[0], q[1], q[2], args.k.shape[2], q[3]});
+  const int64_t floats = fa::backward_workspace({q[0], q[1], q[2], args.k.shape[2], q[3]},
+                                                args.q_starts ? args.sequences : 0);
   if (given.workspace_bytes < floats * static_cast<int64_t>(sizeof(float))) {
     throw InputError("workspace of " + std::to_string(given.workspace_bytes) +
                      " bytes: " + std::to_string(floats * sizeof(float)) + " are needed");
@@ -421,8 +433,13 @@ void differentiate(const flash_attention_backward_arguments* arguments) {
   Tensors tensors = tensors_of(args);
   tensors.push_back({"workspace", workspace});
   const Registered registered(tensors);
-  std::optional<fa::simt::RegisteredBuffer> sinks[2];
+  std::optional<fa::simt::RegisteredBuffer> sinks[2], starts[2];
   const size_t bytes = static_cast<size_t>(q[1]) * sizeof(float);
+  if (args.q_starts) {
+    const size_t starts_bytes = static_cast<size_t>(args.sequences + 1) * sizeof(int);
+    starts[0].emplace(const_cast<int*>(args.q_starts), starts_bytes, "cu_seqlens_q", sizeof(int));
+    starts[1].emplace(const_cast<int*>(args.kv_starts), starts_bytes, "cu_seqlens_k", sizeof(int));
+  }
   if (args.sinks) sinks[0].emplace(args.sinks, bytes, "sinks", sizeof(float));
   if (args.d_sinks) sinks[1].emplace(args.d_sinks, bytes, "d_sinks", sizeof(float));
   chapter.emulator->backward(args);

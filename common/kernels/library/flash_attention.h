@@ -94,13 +94,16 @@ typedef struct {
   int64_t window_left, window_right;
   const float *sinks; /* [heads], in the tensors' memory, as in the forward pass; null: none */
   float *d_sinks;     /* [heads], in the tensors' memory: their gradients; null: not wanted */
+  const int32_t *cu_seqlens_q, *cu_seqlens_k; /* packed sequences, as in the forward pass, or null */
+  int64_t sequences;
 } flash_attention_backward_arguments;
 
 /* Computes dQ, dK and dV of O = softmax(scale Q K^T) V from dO. Device, stream and errors are handled
    as by flash_attention. */
 int flash_attention_backward(const flash_attention_backward_arguments *arguments);
 
-/* Returns the bytes of workspace that the backward pass needs, or 0 after an error. */
+/* Returns the bytes of workspace that the backward pass needs, or 0 after an error. With packed
+   sequences, len_q is the queries of all sequences plus 128 for each sequence. */
 int64_t flash_attention_backward_workspace(int64_t batch, int64_t heads, int64_t len_q,
                                            int64_t head_dim);
 

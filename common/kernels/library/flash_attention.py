@@ -45,7 +45,9 @@ class BackwardArguments(ctypes.Structure):
                 ("workspace_bytes", ctypes.c_int64), ("stream", ctypes.c_void_p),
                 ("windowed", ctypes.c_int32), ("reserved", ctypes.c_int32),
                 ("window_left", ctypes.c_int64), ("window_right", ctypes.c_int64),
-                ("sinks", ctypes.c_void_p), ("d_sinks", ctypes.c_void_p)]
+                ("sinks", ctypes.c_void_p), ("d_sinks", ctypes.c_void_p),
+                ("cu_seqlens_q", ctypes.c_void_p), ("cu_seqlens_k", ctypes.c_void_p),
+                ("sequences", ctypes.c_int64)]
 
 
 class DecodeArguments(ctypes.Structure):
@@ -138,6 +140,19 @@ def int32_on(name, numbers, like):
     return np.ascontiguousarray(exact, np.int32) if is_array else exact.to(torch.int32).contiguous()
 
 
+def starts_on(cu_seqlens_q, cu_seqlens_k, like):
+    """Returns where packed sequences start, in the memory of `like`, and their number, or (None,
+    None), 0."""
+    if (cu_seqlens_q is None) != (cu_seqlens_k is None):
+        raise ValueError("cu_seqlens_q and cu_seqlens_k go together: give both")
+    if cu_seqlens_q is None:
+        return (None, None), 0
+    starts = [int32_on("cu_seqlens", x, like) for x in (cu_seqlens_q, cu_seqlens_k)]
+    if len(starts[0]) != len(starts[1]) or len(starts[0]) < 2:
+        raise ValueError("cu_seqlens_q and cu_seqlens_k: expected as many numbers of each, at least two")
+    return starts, len(starts[0]) - 1
+
+
 def checked_window(window, causal):
     """Returns the window's sides, -1 for no limit. Raises ValueError for other numbers."""
     left, right = (-1, -1) if window is None else map(int, window)
@@ -218,17 +233,9 @@ class Library:
         scale = (dim or 1) ** -0.5 if scale is None else scale
         if dim % 8 and k.shape[3] == v.shape[3] == dim:
             q, k, v = (padded(x, (dim + 7) // 8 * 8) for x in (q, k, v))
-        starts, sequences = (None, None), 0
-        if (cu_seqlens_q is None) != (cu_seqlens_k is None):
-            raise ValueError("cu_seqlens_q and cu_seqlens_k go together: give both")
-        if cu_seqlens_q is not None:
-            starts = [int32_on("cu_seqlens", x, q) for x in (cu_seqlens_q, cu_seqlens_k)]
-            if len(starts[0]) != len(starts[1]) or len(starts[0]) < 2:
-                raise ValueError("cu_seqlens_q and cu_seqlens_k: expected as many numbers of each, "
-                                 "at least two")
-            sequences = len(starts[0]) - 1
-            if longest_q is None:
-                longest_q = int((starts[0][1:] - starts[0][:-1]).max())
+        starts, sequences = starts_on(cu_seqlens_q, cu_seqlens_k, q)
+        if sequences and longest_q is None:
+            longest_q = int((starts[0][1:] - starts[0][:-1]).max())
         if isinstance(q, np.ndarray):
             is_fp16 = q.dtype == np.float16
             as_bits = (lambda x: x.astype(np.float16)) if is_fp16 else to_bf16
@@ -274,10 +281,11 @@ class Library:
         return (o, lse[..., 0]) if return_lse else o
 
     def backward(self, do, q, k, v, o, lse, causal=False, scale=None, layout="bhld",
-                 deterministic=False, option=0, stream=None, window=None, sinks=None):
+                 deterministic=False, option=0, stream=None, window=None, sinks=None,
+                 cu_seqlens_q=None, cu_seqlens_k=None):
         """Returns dq, dk and dv of sum(do * o), and the gradient of sinks if they are given. o and lse
         are the results of attention(..., return_lse=True) for the same q, k, v, causal, window,
-        scale, sinks and layout. With deterministic, every call gives the same bits."""
+        scale, sinks, cu_seqlens and layout. With deterministic, every call gives the same bits."""
         if layout not in LAYOUTS:
             raise ValueError(f"layout {layout!r}: expected one of {', '.join(LAYOUTS)}")
         for name, x in (("do", do), ("q", q), ("k", k), ("v", v), ("o", o)):
@@ -293,7 +301,9 @@ class Library:
         left, right = checked_window(window, causal)
         sinks = sinks_on(sinks, q, heads)
         d_sinks = None
-        bytes_ = self._library.flash_attention_backward_workspace(batch, heads, length, whole)
+        starts, sequences = starts_on(cu_seqlens_q, cu_seqlens_k, q)
+        bytes_ = self._library.flash_attention_backward_workspace(
+            batch, heads, length + 128 * sequences, whole)
         if bytes_ == 0:
             raise ValueError(self._library.flash_attention_error().decode())
         if isinstance(q, np.ndarray):
@@ -325,7 +335,7 @@ class Library:
             ctypes.sizeof(BackwardArguments), device, causal, deterministic, checked_int("option", option),
             *(view(x) for x in (q, k, v, o, lse[..., None], do, *gradients)), scale,
             address(workspace), bytes_, stream, window is not None, 0, left, right,
-            *(None if x is None else address(x) for x in (sinks, d_sinks)))
+            *(None if x is None else address(x) for x in (sinks, d_sinks, *starts)), sequences)
         if self._library.flash_attention_backward(ctypes.byref(arguments)):
             raise ValueError(self._library.flash_attention_error().decode())
         gradients = tuple(result(x)[..., :dim] for x in gradients)
@@ -425,11 +435,14 @@ class Library:
         return (filled, lse[..., 0]) if return_lse else filled
 
     def differentiable_attention(self, q, k, v, causal=False, scale=None, layout="bhld",
-                                 deterministic=False, window=None, sinks=None):
+                                 deterministic=False, window=None, sinks=None, cu_seqlens_q=None,
+                                 cu_seqlens_k=None):
         """Like attention() for PyTorch tensors, and gradients flow back to q, k, v and sinks."""
         if self._function is None:
             self._function = autograd_function(self)
-        return self._function.apply(q, k, v, sinks, causal, scale, layout, deterministic, window)
+        return self._function.apply(q, k, v, sinks, deterministic, {
+            "causal": causal, "scale": scale, "layout": layout, "window": window,
+            "cu_seqlens_q": cu_seqlens_q, "cu_seqlens_k": cu_seqlens_k})
 
     def forward(self, q, k, v, chapter=7, scale=None, stream=None):
         return self.attention(q, k, v, scale=scale, chapter=chapter, stream=stream)
@@ -440,8 +453,7 @@ def autograd_function(library):
 
     class Attention(torch.autograd.Function):
         @staticmethod
-        def forward(ctx, q, k, v, sinks, causal, scale, layout, deterministic, window):
-            options = {"causal": causal, "scale": scale, "layout": layout, "window": window}
+        def forward(ctx, q, k, v, sinks, deterministic, options):
             o, lse = library.attention(q, k, v, sinks=sinks, return_lse=True, **options)
             ctx.save_for_backward(q, k, v, o, lse, sinks)
             ctx.options = {"deterministic": deterministic, **options}
@@ -453,7 +465,7 @@ def autograd_function(library):
             *tensors, sinks = ctx.saved_tensors
             dq, dk, dv, *d_sinks = library.backward(do, *tensors, sinks=sinks, **ctx.options)
             d_sinks = d_sinks[0].to(sinks.dtype) if d_sinks else None
-            return dq, dk, dv, d_sinks, None, None, None, None, None
+            return dq, dk, dv, d_sinks, None, None
 
     return Attention
 

@@ -208,12 +208,14 @@ class TestLibrary(unittest.TestCase):
             for x, y in zip(by_length, again):
                 np.testing.assert_array_equal(x.swapaxes(1, 2), y)
 
-    def test_gradients_with_sinks_and_in_a_window(self):
+    def test_gradients_with_sinks_in_a_window_or_packed(self):
         q, k, v = inputs(heads=2, len_q=80)
         do = inputs(heads=2, len_q=80)[0][..., ::-1].copy()
         sinks = np.array([6.0, 7.5], np.float32)
         for options in ({"sinks": sinks}, {"window": (20, 5)},
-                        {"sinks": sinks, "window": (30, -1), "causal": True}):
+                        {"sinks": sinks, "window": (30, -1), "causal": True},
+                        {"cu_seqlens_q": (0, 30, 30, 80), "cu_seqlens_k": (0, 10, 41, 90),
+                         "causal": True, "sinks": sinks}):
             o, lse = LIBRARY.attention(q, k, v, return_lse=True, **options)
             got = LIBRARY.backward(do, q, k, v, o, lse, **options)
             problem = Problem(q, k, v, dtype="bf16", **options)
