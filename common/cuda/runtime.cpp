@@ -376,7 +376,8 @@ int copy(void* to, const void* from, size_t bytes, int kind) {
   const bool to_device = kind == 1 || kind == 3, from_device = kind == 2 || kind == 3;
   if (!fits(to, bytes, to_device) || !fits(from, bytes, from_device)) return fail(kInvalidValue);
   Buffer *target = buffer_at(to), *source = buffer_at(from);
-  if (state().once && target != nullptr && source != nullptr) {  // within the device, as a kernel
+  if (state().once && target != nullptr && source != nullptr && !target->host_sees &&
+      !source->host_sees) {  // within the device, as a kernel does it
     std::ostringstream key;
     key << "copy " << to << ' ' << from << ' ' << bytes;
     if (!first_time(key.str(), {target, source})) return kNoError;

@@ -78,6 +78,14 @@ int main() {
     cudaFree(own);
   }
   failures += *runs != 1 || sums[7] != 6;
+  // Copies to memory of the host that the device can access, too.
+  int* pinned;
+  cudaMallocHost(&pinned, 32 * sizeof(int));
+  fill<<<1, 32>>>(device, runs, 5);
+  cudaMemcpy(pinned, device, 32 * sizeof(int), cudaMemcpyDeviceToHost);
+  twice<<<1, 32>>>(device);
+  cudaMemcpy(pinned, device, 32 * sizeof(int), cudaMemcpyDeviceToHost);
+  failures += pinned[9] != 10;
   printf("%d wrong\n", failures);
   return failures;
 }
