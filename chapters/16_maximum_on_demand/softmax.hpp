@@ -7,12 +7,14 @@
 namespace FA_BACKEND::ch16 {
 
 // m' = max(m, rowmax S),   l *= exp(m - m');   true if O has to be multiplied by `rescale` too
-// The exact way, as in chapter 15: m stays until a weight would exceed 2^8.
+// The exact way, as in chapter 15: m stays until a weight would exceed 2^max_growth; up to 256 is
+// far from any overflow. (Chapter 21 lets weights grow more, and then sets m 2^room above the
+// maximum.)
 template <int MMAS_Q, int MMAS_KV, class Breaks>
 FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&rescale)[MMAS_Q][2], float (&S_rmem)[MMAS_Q][MMAS_KV][4],
-                             float scale_log2, Breaks breaks) {
-  constexpr float MAX_GROWTH = 8.0f;  // log2: weights reach 256, far from any overflow
+                             float scale_log2, Breaks breaks, float max_growth = 8.0f,
+                             float room = 0.0f) {
   float row_max[MMAS_Q][2];
   bool grew = breaks.has(fa::NO_RESCALE);
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
@@ -23,7 +25,7 @@ FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
         row_max[mma_q][half] = max(row_max[mma_q][half], max(c[0], c[1]));
       }
       // In the first tile m = -inf. Written so that the NaN of -inf - (-inf) counts as grown.
-      grew |= !((row_max[mma_q][half] - m[mma_q][half]) * scale_log2 <= MAX_GROWTH);
+      grew |= !((row_max[mma_q][half] - m[mma_q][half]) * scale_log2 <= max_growth);
       grew |= !is_foldable(m[mma_q][half], scale_log2);
     }
   if (!warp_any(grew)) return false;
@@ -33,7 +35,7 @@ FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
       const float tile_max =
           quad_reduce(row_max[mma_q][half], breaks, [](float a, float b) { return max(a, b); });
       const float m_old = m[mma_q][half];
-      float m_new = max(m_old, tile_max);
+      float m_new = max(m_old, room > 0 ? tile_max + room / scale_log2 : tile_max);
       if (breaks.has(fa::NO_RESCALE)) m_new = tile_max;  // each tile uses its own maximum
       if (breaks.has(fa::NO_MAX)) m_new = 0.0f;
       m[mma_q][half] = m_new;

@@ -43,9 +43,11 @@ void reset(int* claimed) {
   if (thread_index() == 0) store_global(claimed, 0);
 }
 
-constexpr float FAR = 0x1p-30f;  // a weight would have exceeded 2^30
+// In an exact tile, m stays until a weight would exceed 2^40. Then it is set 2^20 above the row's
+// maximum, because the exponents of fp32 and bf16 have room on both sides of 0.
+constexpr float MAX_GROWTH = 40.0f, ROOM = 20.0f;
 
-template <int HEAD_DIM, int CONSUMERS, int BLOCK_KV, class Breaks>
+template <int HEAD_DIM, int CONSUMERS, int BLOCK_KV, int STAGES, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(128 * (1 + CONSUMERS), 1)
 void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   constexpr int BLOCK_Q = 64 * CONSUMERS;
@@ -55,33 +57,36 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
 
   const uint32_t Q_smem = dynamic_smem();
   const uint32_t K_smem = Q_smem + 2 * Q_TILE_BYTES;
-  const uint32_t V_smem = K_smem + 2 * KV_TILE_BYTES;
-  const uint32_t tickets = V_smem + 2 * KV_TILE_BYTES;  // one for each buffer of Q
-  const uint32_t Q_full = tickets + 2 * TICKET_BYTES;   // mbarriers, 8 bytes each, one per buffer
+  const uint32_t V_smem = K_smem + STAGES * KV_TILE_BYTES;
+  const uint32_t tickets = V_smem + STAGES * KV_TILE_BYTES;  // one for each buffer of Q
+  const uint32_t Q_full = tickets + 2 * TICKET_BYTES;  // mbarriers, 8 bytes each, one per buffer
   const uint32_t K_full = Q_full + 16;
-  const uint32_t V_full = K_full + 16;
-  const uint32_t all_landed = V_full + 16;
+  const uint32_t V_full = K_full + STAGES * 8;
+  const uint32_t all_landed = V_full + STAGES * 8;
   const uint32_t Q_empty = all_landed + 8;
   const uint32_t K_empty = Q_empty + 16;
-  const uint32_t V_empty = K_empty + 16;
-  const uint32_t overflows = V_empty + 16;  // a word per warp
+  const uint32_t V_empty = K_empty + STAGES * 8;
+  const uint32_t overflows = V_empty + STAGES * 8;  // a word per warp
 
   if (thread_index() == 0) {
-    for (int i = 0; i < 7; ++i) mbarrier_init(Q_full + i * 8, 1);  // one arrival: the producer's
-    // One arrival per warp that computes: it may need K again after the product.
-    for (int i = 0; i < 6; ++i) mbarrier_init(Q_empty + i * 8, 4 * CONSUMERS);
+    // One arrival, the producer's; and one per warp that computes: it may need K again after the
+    // product.
+    for (int i = 0; i < 3 + 2 * STAGES; ++i) mbarrier_init(Q_full + i * 8, 1);
+    for (int i = 0; i < 2 + 2 * STAGES; ++i) mbarrier_init(Q_empty + i * 8, 4 * CONSUMERS);
     fence_mbarrier_init();  // makes them visible to the copy engine
     for (int i = 0; i < 4 * CONSUMERS; ++i) store_shared<int>(overflows + i * 4, -1);  // none
   }
   block_sync();  // no thread waits on an mbarrier before it is initialized
   // The buffer, mbarrier and phase of the n-th tile of keys. `used` has a bit for each buffer: the
   // parity of the phase that its next tile fills. Only `used` passes from one Q tile to the next.
-  const auto buffer = [](uint32_t smem, int n) { return smem + n % 2 * KV_TILE_BYTES; };
-  const auto of = [](uint32_t mbarriers, int n) { return mbarriers + n % 2 * 8; };
-  const auto phase = [](uint32_t used, int n) { return (used >> n % 2 ^ n / 2) & 1; };
+  const auto buffer = [](uint32_t smem, int n) { return smem + n % STAGES * KV_TILE_BYTES; };
+  const auto of = [](uint32_t mbarriers, int n) { return mbarriers + n % STAGES * 8; };
+  const auto of_q = [](uint32_t mbarriers, int i) { return mbarriers + i % 2 * 8; };
+  const auto phase = [](uint32_t used, int n) { return (used >> n % STAGES ^ n / STAGES) & 1; };
   const auto use = [&, breaks](uint32_t used, int count) {
     if (breaks.has(fa::RESTARTED_PHASES)) return 0u;
-    return used ^ ((count + 1) / 2 % 2 | count / 2 % 2 << 1);
+    for (int i = 0; i < STAGES; ++i) used ^= (count + STAGES - 1 - i) / STAGES % 2 << i;
+    return used;
   };
 
   if (warp_index() < 4) {
@@ -122,18 +127,18 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     // [anchor: producer]
     for (int i = 0;; ++i) {
       const bool last = index >= params.num_q_tiles;
-      const Work work = work_of(params, last ? 0 : index, breaks);
-      const int block_row = work.q_tile * BLOCK_Q, kv_head = work.head / params.group;
+      const QTile work = q_tile_of<BLOCK_Q>(params, last ? 0 : index, breaks);
+      const int block_row = work.first_row, kv_head = work.head / params.group;
       const Tiles<BLOCK_KV> tiles = tiles_of<BLOCK_KV>(work, block_row, BLOCK_Q);
       // Tiles that no query sees, or of a longer sequence, need no loads.
       const int count = !last && block_row < work.len_q && tiles.count() > 0 ? tiles.count() : 0;
-      if (!breaks.has(fa::Q_OVER_Q)) mbarrier_wait(of(Q_empty, i), i / 2 % 2 ^ 1);
+      if (!breaks.has(fa::Q_OVER_Q)) mbarrier_wait(of_q(Q_empty, i), i / 2 % 2 ^ 1);
       if (elect_one()) write_ticket(tickets + i % 2 * TICKET_BYTES, index, work);
       if (count > 0) {
         load(Q_rows, Q_smem + i % 2 * Q_TILE_BYTES, params.Q_map, work.q_start + block_row,
-             work.head, work.batch, work.len_q - block_row, of(Q_full, i));
+             work.head, work.batch, work.len_q - block_row, of_q(Q_full, i));
       } else if (elect_one()) {
-        mbarrier_arrive(of(Q_full, i));
+        mbarrier_arrive(of_q(Q_full, i));
       }
       if (last) return;
       for (int n = 0; n < count; ++n) {
@@ -181,19 +186,20 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     const uint32_t ticket = tickets + i % 2 * TICKET_BYTES;
     const uint32_t Q_warpgroup =
         Q_smem + shfl(i % 2, 0) * Q_TILE_BYTES + consumer * 64 * Tile<BLOCK_Q>::ROW_BYTES;
-    if (!breaks.has(fa::EARLY_INDEX)) mbarrier_wait(of(Q_full, i), i / 2 % 2);
+    if (!breaks.has(fa::EARLY_INDEX)) mbarrier_wait(of_q(Q_full, i), i / 2 % 2);
     const int index = read_ticket(ticket, 0);
-    const Work work = read_ticket(ticket, params);
-    if (breaks.has(fa::EARLY_INDEX)) mbarrier_wait(of(Q_full, i), i / 2 % 2);
+    const QTile work = read_ticket(ticket, params);
+    if (breaks.has(fa::EARLY_INDEX)) mbarrier_wait(of_q(Q_full, i), i / 2 % 2);
     // [anchor: release_q]
     // The previous tile's O is in the place of its Q until the copy engine has read it.
+    if (params.q_starts != nullptr) warp_sync();  // all lanes have read its ticket and copied its O
     if (i > 0 && lane_index() == 0) {
       if (!breaks.has(fa::NO_STORE_WAIT)) tma_store_wait_read<0>();
-      mbarrier_arrive(of(Q_empty, i + 1));
+      mbarrier_arrive(of_q(Q_empty, i + 1));
     }
     // [/anchor: release_q]
     if (index >= params.num_q_tiles) break;
-    const int block_row = work.q_tile * BLOCK_Q;
+    const int block_row = work.first_row;
     if (block_row >= work.len_q) continue;  // tile of a longer sequence
     const Tiles<BLOCK_KV> tiles = tiles_of<BLOCK_KV>(work, block_row, BLOCK_Q);
     const int first_row = block_row + consumer * 64;  // first query of the warpgroup
@@ -208,7 +214,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     float l[1][2] = {};                    // running row sum of this lane's columns
     float S_rmem[1][BLOCK_KV / MMA_N][4];
     uint32_t P_rmem[BLOCK_KV / MMA_K][1][4];  // wgmma may read it until the wait
-    bool raised = false;                      // a maximum moved far since the last vote
+    bool raised = false;                      // weights became too large, or the first tile warns
 
     const auto begin_scores = [&, breaks](int n) {  // S = Q @ K.T
       if (!breaks.has(fa::MISSING_WAIT)) mbarrier_wait(of(K_full, n), phase(used, n));
@@ -226,14 +232,15 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
 
     // Turns the finished S into weights, with a maximum that is raised first if needed. The tile is
     // exact.
-    const auto softmax = [&, breaks](int n, bool edge, float(&rescale)[1][2]) {
+    const auto softmax = [&, breaks](int n, bool edge, float growth, float room,
+                                     float(&rescale)[1][2]) {
       release(of(K_empty, n));
       if (edge) {
-        const Work now = read_ticket(ticket, params);
-        mask_scores(S_rmem, now.mask, now.q_tile * BLOCK_Q + opaque(warp_index() - 4) * 16,
-                    (tiles_of<BLOCK_KV>(now, now.q_tile * BLOCK_Q, BLOCK_Q).begin + n) * BLOCK_KV);
+        const QTile now = read_ticket(ticket, params);
+        mask_scores(S_rmem, now.mask, now.first_row + opaque(warp_index() - 4) * 16,
+                    (tiles_of<BLOCK_KV>(now, now.first_row, BLOCK_Q).begin + n) * BLOCK_KV);
       }
-      const bool grew = raise_row_max(m, l, rescale, S_rmem, scale_log2, breaks);
+      const bool grew = raise_row_max(m, l, rescale, S_rmem, scale_log2, breaks, growth, room);
       exponentiate(S_rmem, l[0], m[0], scale_log2);
       return grew;
     };
@@ -243,12 +250,9 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       pass_turn();
       wgmma_wait<1>(S_rmem[0]);  // O stays in flight
       float rescale[1][2];
-      const bool grew = softmax(n, edge, rescale);
+      const bool grew = softmax(n, edge, MAX_GROWTH, ROOM, rescale);
       finish_output(n - 1);
-      if (grew) {
-        scale_rows(O_rmem, rescale);
-        raised |= rescale[0][0] < FAR || rescale[0][1] < FAR;
-      }
+      if (grew) scale_rows(O_rmem, rescale);
       pack(P_rmem, S_rmem);
     };
     const auto step_on_demand = [&, breaks](int n) {
@@ -267,7 +271,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
             S_rmem, Q_warpgroup + opaque(warp_index() % 4 * 16) * Tile<BLOCK_Q>::ROW_BYTES,
             buffer(K_smem, n));
         float rescale[1][2];
-        if (raise_row_max(m, l, rescale, S_rmem, scale_log2, breaks)) scale_rows(O_rmem, rescale);
+        if (raise_row_max(m, l, rescale, S_rmem, scale_log2, breaks, 8.0f, ROOM))
+          scale_rows(O_rmem, rescale);
         sum[0] = sum[1] = 0.0f;
         exponentiate(S_rmem, sum, m[0], scale_log2);
         raised = true;
@@ -295,22 +300,22 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       pass_turn();
       wgmma_wait<0>(S_rmem[0]);
       float rescale[1][2];
-      softmax(n, clear_begin > 0 || clear_end < 1, rescale);
+      softmax(n, clear_begin > 0 || clear_end < 1, 8.0f, 0.0f, rescale);
       pack(P_rmem, S_rmem);
       ++n;
       // [anchor: sharp]
-      // The other tiles come in groups, as in chapter 16. A group is exact if a maximum moved far
-      // in the group before. For the first group, the first tile decides: if a lane's weights
-      // nearly vanish compared with the row's largest, a later score may be as far above that.
+      // The other tiles come in groups, as in chapter 16. After a group with weights that became
+      // too large, all groups are exact. For the first group, the first tile decides: if a lane's
+      // weights nearly vanish compared with the row's largest, a later score may be far above that.
+      bool exact = false;
       raised = l[0][0] < 0x1p-4f || l[0][1] < 0x1p-4f;
       while (n < end) {
         const bool edge = n < clear_begin || n >= clear_end;
         const int next = edge ? (n < clear_begin ? clear_begin : end) : n < 4 ? 4 : (n / 8 + 1) * 8;
         const int most = edge ? end : clear_end;
         const int round_end = next < most ? next : most;
-        const bool exact = edge || barrier_red_or(VOTE + consumer, 128, raised);
-        if (!edge) raised = false;
-        if (exact) {
+        if (!edge && !exact) exact = barrier_red_or(VOTE + consumer, 128, raised);
+        if (edge || exact) {
           for (; n < round_end; ++n) step_exact(n, edge);
         } else {
           for (; n < round_end; ++n) step_on_demand(n);
@@ -321,14 +326,14 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       finish_output(n - 1);
     }
     // All of this again, because the loop has no registers to keep it.
-    const Work done = read_ticket(ticket, params);
-    const Tiles<BLOCK_KV> needed = tiles_of<BLOCK_KV>(done, done.q_tile * BLOCK_Q, BLOCK_Q);
+    const QTile done = read_ticket(ticket, params);
+    const Tiles<BLOCK_KV> needed = tiles_of<BLOCK_KV>(done, done.first_row, BLOCK_Q);
     const int count = needed.count() > 0 ? needed.count() : 0;
     for (; n < count; ++n) skip(n);
     used = use(used, count);
 
     for (float& sum : l[0]) sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });
-    const int done_row = done.q_tile * BLOCK_Q + opaque(warp_index() - 4) * 16;
+    const int done_row = done.first_row + opaque(warp_index() - 4) * 16;
     const int rows = done.len_q - done_row;
     bool finite = true;
     for (int half = 0; half < 2; ++half)
@@ -354,8 +359,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   const bool leads = lane_index() == 0;
   int index = shfl(leads ? load_shared<int>(overflowed) : 0, 0);
   while (index >= 0) {
-    const Work work = work_of(params, index, breaks);
-    const int warp_row = work.q_tile * BLOCK_Q + (warp_index() - 4) * 16;
+    const QTile work = q_tile_of<BLOCK_Q>(params, index, breaks);
+    const int warp_row = work.first_row + (warp_index() - 4) * 16;
     const int64_t row = work.q_start + warp_row;
     char* O = params.O.at(work.batch, work.head, 0) + row * params.O.row;
     index = shfl(leads ? load_global(reinterpret_cast<const int*>(O)) : 0, 0);
@@ -370,16 +375,16 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   }
 }
 
-template <int HEAD_DIM, int CONSUMERS, int BLOCK_KV, class Breaks>
+template <int HEAD_DIM, int CONSUMERS, int BLOCK_KV, int STAGES, class Breaks>
 void launch_blocks(const fa::ForwardArgs& args, int blocks, Breaks breaks) {
   constexpr int BLOCK_Q = 64 * CONSUMERS;
-  constexpr int SMEM_ROWS = 2 * BLOCK_Q + 4 * BLOCK_KV;  // Q, K and V, each twice; then mbarriers
+  constexpr int SMEM_ROWS = 2 * (BLOCK_Q + STAGES * BLOCK_KV);  // Q twice, K and V; then mbarriers
   constexpr size_t SMEM =
-      SMEM_ROWS * HEAD_DIM * sizeof(bf16) + 1024 + 2 * TICKET_BYTES + 13 * 8 + 12 * 4;
-  const Params params = params_of(args, BLOCK_Q, BLOCK_KV);
+      SMEM_ROWS * HEAD_DIM * sizeof(bf16) + 1024 + 2 * TICKET_BYTES + (5 + 4 * STAGES) * 8 + 12 * 4;
+  const Params params = params_of(args, BLOCK_Q, BLOCK_KV, blocks);
   launch(reset, 1, 32, 0, params.claimed);
-  launch(attention<HEAD_DIM, CONSUMERS, BLOCK_KV, Breaks>, std::min(blocks, params.num_q_tiles),
-         128 * (1 + CONSUMERS), SMEM, params, breaks);
+  launch(attention<HEAD_DIM, CONSUMERS, BLOCK_KV, STAGES, Breaks>,
+         std::min(blocks, params.num_q_tiles), 128 * (1 + CONSUMERS), SMEM, params, breaks);
 }
 
 template <int HEAD_DIM, class Breaks>
@@ -388,9 +393,12 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   if (asked_consumers == 1) throw fa::InputError("--consumers 1: this chapter takes 2 or 3");
   const int blocks = asked_blocks != 0 ? asked_blocks : multiprocessors();
   const int consumers = asked_consumers != 0 ? asked_consumers : consumers_of(args, blocks);
-  if (consumers == 2) return launch_blocks<HEAD_DIM, 2, 128>(args, blocks, breaks);
-  // The largest tiles without spills that divide 512.
-  launch_blocks<HEAD_DIM, 3, HEAD_DIM == 128 ? 64 : 128>(args, blocks, breaks);
+  if (consumers == 2) return launch_blocks<HEAD_DIM, 2, 128, 2>(args, blocks, breaks);
+  // The largest tiles without spills. In short rows, four buffers of K and of V let a warpgroup
+  // begin the next tile of queries while another has not finished the last.
+  constexpr int LONG = HEAD_DIM == 128 ? 80 : 128, SHORT = HEAD_DIM == 128 ? 64 : 128;
+  if (has_long_rows(args)) return launch_blocks<HEAD_DIM, 3, LONG, 2>(args, blocks, breaks);
+  launch_blocks<HEAD_DIM, 3, SHORT, 4>(args, blocks, breaks);
 }
 
 // Called by host code. (A template, so that it is compiled only where it is used.)

@@ -11,9 +11,31 @@ using namespace ch16;
 struct Params : ch16::Params {
   TensorMap O_map;  // a box is a warp's 16 rows and 64 columns
   int* claimed;     // tiles of queries that blocks have claimed, beyond each block's first
+  int whole;        // tiles of queries before the last round's, which may be cut
 };
 
-inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv) {
+// [anchor: cut]
+// A tile of queries, or a part of one: up to 64 rows, for one warpgroup.
+struct QTile : Work {
+  int first_row;
+};
+
+// If the last round of tiles leaves most blocks without one, each of its tiles is cut into parts.
+template <int BLOCK_Q, class Breaks>
+FA_DEVICE QTile q_tile_of(const Params& p, int index, Breaks breaks) {
+  constexpr int PARTS = BLOCK_Q / 64;
+  const int part = index - p.whole;  // counts the parts of all tiles that are cut
+  const Work work = work_of(p, part < 0 ? index : p.whole + part / PARTS, breaks);
+  QTile tile{work, work.q_tile * BLOCK_Q};
+  if (part < 0) return tile;
+  tile.first_row += part % PARTS * 64;
+  const int end = tile.first_row + 64;
+  tile.len_q = end < tile.len_q ? end : tile.len_q;  // other warpgroups have no rows
+  return tile;
+}
+// [/anchor: cut]
+
+inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv, int blocks) {
   const auto& [data, dtype, shape, strides] = args.o;
   const auto stride = [&, &shape = shape, &strides = strides](int d) {
     return (shape[d] > 1 ? strides[d] : shape[3]) * int64_t{sizeof(bf16)};
@@ -23,10 +45,14 @@ inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv) 
                                 {64, shape[2], shape[3] / 64, shape[1], shape[0]},
                                 {stride(2), 128, stride(1), stride(0)}, {64, 16, 1, 1, 1},
                                 Swizzle::bytes_128),
-                reinterpret_cast<int*>(args.workspace)};
+                reinterpret_cast<int*>(args.workspace), 0};
   // Chapter 16's groups of heads, whose K and V have up to 16 MB, but with at most 16 heads of K
   // and V: if rows are short, Q and O take as much of the L2 cache.
   params.together = std::min(params.together, 16 * params.group);
+  const int parts = block_q / 64, rest = params.num_q_tiles % blocks;
+  const int cut = params.num_q_tiles > blocks && rest * parts <= blocks ? rest : 0;
+  params.whole = params.num_q_tiles - cut;
+  params.num_q_tiles += cut * (parts - 1);
   return params;
 }
 
@@ -38,8 +64,8 @@ struct alignas(16) FourInts {
 };
 constexpr uint32_t TICKET_BYTES = 2 * sizeof(FourInts);
 
-FA_DEVICE void write_ticket(uint32_t smem, int index, const Work& work) {
-  store_shared<FourInts>(smem, {index, work.q_tile, work.head, work.batch});
+FA_DEVICE void write_ticket(uint32_t smem, int index, const QTile& work) {
+  store_shared<FourInts>(smem, {index, work.first_row, work.head, work.batch});
   store_shared<FourInts>(smem + 16,
                          {work.q_start, work.len_q, work.mask.len_kv, work.mask.diagonal});
 }
@@ -48,15 +74,16 @@ FA_DEVICE int read_ticket(uint32_t smem, int word) {
   // registers, and so do the descriptors that depend on their counters.
   return shfl(load_shared<int>(smem + word * 4), 0);
 }
-FA_DEVICE Work read_ticket(uint32_t smem, const Params& params) {
+FA_DEVICE QTile read_ticket(uint32_t smem, const Params& params) {
   const auto word = [&](int i) { return read_ticket(smem, i); };
-  return {word(1),
-          word(2),
-          word(3),
-          word(4),
-          0,
-          word(5),
-          {word(6), word(7), params.mask.left, params.mask.right}};
+  return {{0,
+           word(2),
+           word(3),
+           word(4),
+           0,
+           word(5),
+           {word(6), word(7), params.mask.left, params.mask.right}},
+          word(1)};
 }
 // [/anchor: ticket]
 

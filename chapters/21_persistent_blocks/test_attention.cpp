@@ -57,6 +57,38 @@ TEST_CASE("blocks that take several tiles of queries give the same bits") {
 
 TEST_CASE("a NaN in a row of Q harms that row alone") { a_nan_harms_its_row_alone(KERNEL); }
 
+// Blocks that take several tiles, some of them of a longer sequence, or cut.
+TEST_CASE("packed sequences: any number of consumers and blocks") {
+  for (const int blocks : {1, 4, 7, 9})
+    for (const int consumers : {2, 3})
+      with_options(KERNEL, consumers, blocks, agrees_on_packed_sequences);
+}
+
+// Rows of 2048 keys or more take larger tiles at D = 128, and two buffers instead of four.
+TEST_CASE("long rows: right in the kernels that only they take") {
+  for (const int64_t dim : {64, 128}) {
+    Problem problem = random_problem({1, 2, 200, 2100, dim}, Dtype::bf16, 4);
+    check_right(KERNEL, problem, {3, 0});
+    problem.causal = true;
+    check_right(KERNEL, problem, {3, 1});
+    check_right(KERNEL, rising({1, 1, 70, 2100, dim}, 0.5), {3, 0});
+  }
+}
+
+// Seven tiles of 150 rows for six blocks: the seventh is cut into three parts.
+TEST_CASE("a tile that would leave most blocks without work is cut, and gives the same bits") {
+  Problem problem = random_problem({1, 7, 150, 300, 64}, Dtype::bf16, 5);
+  for (const bool causal : {false, true}) {
+    problem.causal = causal;
+    check_right(KERNEL, problem, {3, 6});
+    const Answer whole = answer(problem, 0, false, {3, 7}), cut = answer(problem, 0, false, {3, 6});
+    CHECK(cut.o == whole.o);
+    // One claim per tile or part beyond the blocks' first, and a last one per block.
+    CHECK(whole.report.counters.global_atomics == 7);
+    CHECK(cut.report.counters.global_atomics == 3 + 6);
+  }
+}
+
 int64_t mma_instructions(const Problem& problem) {
   return answer(problem, 0, false, {2, 0}).report.counters.mma_instructions;
 }
