@@ -210,18 +210,19 @@ function kernels(md) {
 // The exercises that the page can compile and check. Without docs/public/editor there are none.
 const EDITOR = new URL('../public/editor/editor.json', import.meta.url)
 let all_in_editor
-const in_editor = () => all_in_editor ??= existsSync(EDITOR) ? JSON.parse(readFileSync(EDITOR, 'utf8')).exercises : []
+const in_editor = () => all_in_editor ??= existsSync(EDITOR) ? JSON.parse(readFileSync(EDITOR, 'utf8')).exercises : {}
 
 // Adds an editor below the text of an exercise, if the page can check the exercise.
 function exercises(md) {
   md.core.ruler.push('exercises', (state) => {
     const page = page_of(state.env), [, topic, directory] = /^exercises\/(\w+)\/(ex\d+_\w+)\/README\.md$/.exec(page) ?? []
     const trace = topic === '01_toy_machine' && Object.values(EXERCISES).includes(directory), key = `${topic}/${directory}`
-    if (!trace && !in_editor().includes(key)) return
+    if (!trace && !(key in in_editor())) return
     const file = `${directory.replace(/^ex\d+_/, '')}.${trace ? 'txt' : 'hpp'}`
     const read = (name) => readFileSync(join(ROOT, posix.dirname(page), name), 'utf8')
     const title = /^# (.+)$/m.exec(read('README.md'))[1]
-    const id = title.split(' ')[0], tag = trace ? 'Exercise' : `CodeExercise exercise="${key}"`
+    const id = title.split(' ')[0], emulator = in_editor()[key] === 'exercise_warp'
+    const tag = trace ? 'Exercise' : `CodeExercise exercise="${key}"${emulator ? ' emulator' : ''}`
     const hints = read('hints.md').split(/^## Hint \d+$/m).slice(1).map((hint) => hint.trim().replace(/(?<!\n)\n(?!\n)/g, ' '))
     state.tokens.push(Object.assign(new state.Token('html_block', '', 0), { content:
       `<${tag} id="${id}" title="${escape(title)}" file="${file}" :stub="${escape(JSON.stringify(read(file)))}" `

@@ -29,21 +29,26 @@ CXX_HEADERS = C_HEADERS / "c++" / "v1"
 LIBRARIES = [Path("/usr/lib/llvm-19/lib/wasm32-wasi/libc++.a"), Path("/usr/lib/llvm-19/lib/wasm32-wasi/libc++abi.a"),
              Path("/usr/lib/wasm32-wasi/libc.a"), Path("/usr/lib/wasm32-wasi/libwasi-emulated-process-clocks.a"),
              Path("/usr/lib/llvm-19/lib/clang/19/lib/wasi/libclang_rt.builtins-wasm32.a")]
-START = Path("/usr/lib/wasm32-wasi/crt1-command.o")
 OWN_HEADERS = r"(__?std|std|float|limits|inttypes|iso646|tgmath|varargs)\w*\.h"  # they belong to the page's clang
-CXX_LEFT_OUT = ("experimental", "__cxx03", "__pstl", "ext")
+CXX_LEFT_OUT = ("experimental", "__cxx03", "__pstl", "ext",  # and those that need threads or a system with files
+                "barrier", "condition_variable", "filesystem", "__filesystem", "future", "latch", "semaphore",
+                "shared_mutex", "stop_token", "syncstream")
+COMMENT = re.compile(rb'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.S)  # or a literal
 
 # The sources that the tests of exercises link. The linker takes only those that a test needs.
-SUPPORT = ["table", "tiles", "verdict", "instances"]
+SUPPORT = ["table", "tiles", "verdict", "instances", "warp"]
+COMMON = ["break_demos", "error", "gpu/no_runtime", "half", "parse", "tensor", "tensor_core", "tensor_map"]
+OWN = ["catch", "fiber", "overflow", "parallel"]
+EMULATOR = "exercise_warp"  # the library of the tests that need stacks for CUDA threads
 
 
-def exercises() -> list:
-    """Returns [topic, directory] of the exercises that the page can check: those in C++ without the
-    emulator and without threads."""
+def exercises() -> dict:
+    """Returns { exercise: library } of the exercises that the page can check: those in C++ without CPU
+    threads. An exercise is its path, such as 02_tiled_cpu/ex1_safe_softmax."""
     registry = (ROOT / "exercises" / "CMakeLists.txt").read_text()
     found = re.findall(r"^exercise\((\w+) (\w+)(?: LIBRARIES (\w+))?\)$", registry, re.M)
-    return [[topic, directory] for topic, directory, library in found
-            if library in ("", "exercise_tiles") and any((ROOT / "exercises" / topic / directory).glob("*.hpp"))]
+    return {f"{topic}/{directory}": library for topic, directory, library in found
+            if library != "exercise_ring" and any((ROOT / "exercises" / topic / directory).glob("*.hpp"))}
 
 
 def stripped(archive: Path) -> Path:
@@ -103,39 +108,51 @@ def files() -> list:
     found += below(resources / "include", "include/clang")
     found += below(Path("/usr/include/doctest"), "include/doctest/doctest", r"doctest\.h")
     found += below(wasm.HERE / "compat" / "doctest", "include/compat/doctest")
-    found += below(ROOT / "common", "project/common", r".*\.hpp", without=("gpu", "simt"))
+    found += below(ROOT / "common", "project/common", r".*\.hpp", without=("gpu",))
     found += below(ROOT / "exercises" / "support", "project/exercises/support", r".*\.hpp")
     for chapter in ("18_systolic_array", "19_ring_attention"):
         found += below(ROOT / "chapters" / chapter, f"project/chapters/{chapter}", r".*\.hpp")
     for header in ("json_fwd.hpp", "detail/abi_macros.hpp"):
         found.append((f"include/nlohmann/nlohmann/{header}", Path("/usr/include/nlohmann") / header))
-    found.append(("project/headers.hpp", HERE / "headers.hpp"))
-    for topic in sorted({topic for topic, _ in exercises()}):
+    found += [(f"project/{name}", HERE / name) for name in ("headers.hpp", "emulator_headers.hpp")]
+    for topic in sorted({Path(exercise).parent for exercise in exercises()}):
         found += [(f"project/exercises/{topic}/{path.name}", path)
                   for path in sorted((ROOT / "exercises" / topic).glob("*.hpp"))]
-    for topic, directory in exercises():
-        found.append((f"project/exercises/{topic}/{directory}/test.cpp",
-                      ROOT / "exercises" / topic / directory / "test.cpp"))
-        found += [(f"solutions/{topic}/{directory}/{path.name}", path)
-                  for path in (ROOT / "solutions" / topic / directory).glob("*.hpp")]
+    for exercise in exercises():
+        found.append((f"project/exercises/{exercise}/test.cpp", ROOT / "exercises" / exercise / "test.cpp"))
+        found += [(f"solutions/{exercise}/{path.name}", path)
+                  for path in (ROOT / "solutions" / exercise).glob("*.hpp")]
+    emulated = [exercise for exercise, library in exercises().items() if library == EMULATOR]
+    found.append(("emulated", wasm.written(WORK / "emulated", "\n".join(emulated))))
     return found
 
 
 def libraries() -> list:
     compiled = functools.partial(wasm.compile_one, fibers=False)
     sources = [ROOT / "exercises" / "support" / f"{name}.cpp" for name in SUPPORT]
-    sources.append(wasm.HERE / "catch.cpp")
+    sources += [ROOT / "common" / f"{name}.cpp" for name in COMMON]
+    sources += [ROOT / "common" / "simt" / f"{name}.cpp" for name in wasm.SIMT]
+    sources += [wasm.HERE / f"{name}.cpp" for name in OWN]
     with concurrent.futures.ThreadPoolExecutor() as pool:
         objects = list(pool.map(compiled, sources))
         main = compiled(HERE / "doctest_main.cpp")
         archives = [stripped(library) for library in LIBRARIES]
     archives.append(made(WORK / "libexercise.a", objects))
-    return [("lib/main.o", main), ("lib/crt1.o", START), *((f"lib/{path.name}", path) for path in archives)]
+    return [("lib/main.o", main), *((f"lib/{path.name}", path) for path in archives)]
+
+
+def without_comments(header: bytes) -> bytes:
+    """Returns a header with empty lines where it has comments, so that its lines keep their numbers."""
+    code = COMMENT.sub(lambda found: found[0] if found[0][:1] in b"\"'" else b"\n" * found[0].count(b"\n") or b" ",
+                       header)
+    return re.sub(rb"[ \t]+$", b"", code, flags=re.M)
 
 
 def packed(content: list) -> bytes:
-    """Returns one file with all others: its list of [path, bytes] in JSON, a zero, and their contents."""
+    """Returns one file with all others: its list of [path, bytes] in JSON, a zero, and their contents. Headers that
+    are not of this project have no comments."""
     bytes_of = [(name, path.read_bytes()) for name, path in content]
+    bytes_of = [(name, without_comments(data) if name.startswith("include/") else data) for name, data in bytes_of]
     listed = json.dumps([[name, len(data)] for name, data in bytes_of], separators=(",", ":")).encode()
     return listed + b"\0" + b"".join(data for _, data in bytes_of)
 
@@ -157,7 +174,7 @@ def build() -> None:
     wasm.prepare()
     listed = {"clang": write("clang", (CLANG / "llvm.core.wasm").read_bytes()),
               "files": write("files", packed(files() + libraries())),
-              "exercises": ["/".join(exercise) for exercise in exercises()]}
+              "exercises": exercises()}
     (PUBLIC / "editor.json").write_text(json.dumps(listed))
 
 

@@ -1,12 +1,14 @@
 // Compiles an exercise's test with an answer and runs it: clang and lld, built for WebAssembly, on files
 // in memory. In a worker of the page, and in Node.
-import { ConsoleStdout, Directory, File, OpenFile, PreopenDirectory, WASI } from '@bjorn3/browser_wasi_shim'
+import { ConsoleStdout, Directory, File, OpenFile, PreopenDirectory, WASI, WASIProcExit } from '@bjorn3/browser_wasi_shim'
+import { Fibers } from './fibers.mjs'
 
 const FLAGS = ['--target=wasm32-wasi', '-std=c++20', '-fwasm-exceptions', '-ffp-contract=off', '-DNDEBUG', '-w',
-  '-fno-color-diagnostics', '-ferror-limit=20', '-nostdinc', '-nostdinc++',
+  '-fno-color-diagnostics', '-ferror-limit=20', '-fmacro-prefix-map=/project/=', '-nostdinc', '-nostdinc++',
   ...['compat', 'doctest', 'nlohmann', 'c++', 'clang', 'c'].flatMap((name) => ['-isystem', `/include/${name}`]), '-I', '/project']
-const LINK = ['/lib/crt1.o', '/test.o', '/lib/main.o', '-L/lib', '-lexercise', '-lc++', '-lc++abi', '-lc',
-  '-lwasi-emulated-process-clocks', '-lbuiltins', '--stack-first', '-z', 'stack-size=1048576', '--max-memory=536870912']
+const LINK = ['/test.o', '/lib/main.o', '-L/lib', '-lexercise', '-lc++', '-lc++abi', '-lc',
+  '-lwasi-emulated-process-clocks', '-lbuiltins', '--stack-first', '-z', 'stack-size=1048576', '--max-memory=536870912',
+  '--export=__stack_pointer']
 const MOST_OUTPUT = 64 << 20  // bytes, as in exercises/track.py
 const POST_EVERY = 100  // milliseconds
 
@@ -18,26 +20,42 @@ export function unpacked(bytes) {
     .map(([path, count]) => [path, bytes.subarray(at, at += count)])
 }
 
-// Runs a command of WASI. Returns its exit code. A trap is an exception.
-function start(module, words, environment, root, say) {
+// Returns a program with the interface of WASI, and what starts it. A trap is an exception.
+function loaded(module, words, environment, root, say) {
   const output = new ConsoleStdout((bytes) => say(bytes.slice()))
   const wasi = new WASI(words, environment, [new OpenFile(new File([])), output, output, new PreopenDirectory('/', root)],
     { debug: false })
-  const instance = new WebAssembly.Instance(module, { wasi_snapshot_preview1: wasi.wasiImport,
-    host: { fail: () => { throw new WebAssembly.RuntimeError('memory ran out') } } })
-  return wasi.start(instance)
+  const fibers = Fibers.needed_by(module) ? new Fibers() : null
+  const instance = new WebAssembly.Instance(module, { wasi_snapshot_preview1: wasi.wasiImport, host: { ...fibers?.imports,
+    fail: (at) => { throw new WebAssembly.RuntimeError(text_at(instance.exports.memory, at)) } } })
+  return { wasi, instance, fibers }
+}
+
+function text_at({ buffer }, at) {
+  const bytes = new Uint8Array(buffer)
+  return new TextDecoder().decode(bytes.subarray(at, bytes.indexOf(0, at)))
 }
 
 export class Toolchain {
   #clang
   #root = new Map()
+  #emulated  // the exercises whose tests need the emulator
 
-  /// `clang` is the compiled module, and `files` are those of unpacked(). Precompiles the headers.
+  /// `clang` is the compiled module, and `files` are those of unpacked().
   constructor(clang, files) {
     this.#clang = clang
     for (const [path, bytes] of files) this.#put(path, bytes)
-    const { code, text } = this.#run('clang++', ...FLAGS, '-x', 'c++-header', '/project/headers.hpp', '-o', '/headers.pch')
-    if (code !== 0) throw new Error(`the headers do not compile: ${text}`)
+    this.#emulated = new Set(this.text('emulated').split('\n'))
+  }
+
+  /// Precompiles the headers of an exercise. The first compile() does it otherwise.
+  prepare(exercise) {
+    const name = this.#emulated.has(exercise) ? 'emulator_headers' : 'headers'
+    if (!this.#root.has(`${name}.pch`)) {
+      const { code, text } = this.#run('clang++', ...FLAGS, '-x', 'c++-header', `/project/${name}.hpp`, '-o', `/${name}.pch`)
+      if (code !== 0) throw new Error(`the headers do not compile: ${text}`)
+    }
+    return `/${name}.pch`
   }
 
   #put(path, bytes) {
@@ -53,8 +71,9 @@ export class Toolchain {
   #run(...words) {
     const decoder = new TextDecoder()
     let text = ''
-    const code = start(this.#clang, words, [], this.#root, (bytes) => { text += decoder.decode(bytes, { stream: true }) })
-    return { code, text }
+    const { wasi, instance } = loaded(this.#clang, words, [], this.#root,
+      (bytes) => { text += decoder.decode(bytes, { stream: true }) })
+    return { code: wasi.start(instance), text }
   }
 
   /// Returns the text of a file, or undefined.
@@ -66,12 +85,14 @@ export class Toolchain {
   /// Compiles the test of an exercise, such as 02_tiled_cpu/ex1_safe_softmax, with the answer `text` as
   /// `file`. Returns { program } or { said: the compiler's words, alone: those about the answer alone }.
   compile({ exercise, file, text }) {
-    this.#root.set('answer', new Directory(new Map([[file, new File(new TextEncoder().encode(text))]])))
+    const folder = `project/my_exercises/${exercise}`  // as for ./learn check, because messages name it
+    this.#root.get('project').contents.delete('my_exercises')
+    this.#put(`${folder}/${file}`, new TextEncoder().encode(text))
     for (const name of ['test.o', 'program.wasm']) this.#root.delete(name)  // it refuses to replace a file
-    const compile = (...words) => this.#run('clang++', ...FLAGS, '-include-pch', '/headers.pch', '-I', '/answer', ...words)
+    const compile = (...words) => this.#run('clang++', ...FLAGS, '-include-pch', this.prepare(exercise), '-I', `/${folder}`, ...words)
     const compiled = compile('-c', `/project/exercises/${exercise}/test.cpp`, '-o', '/test.o')
     if (compiled.code !== 0) {
-      return { said: compiled.text, alone: compile('-fsyntax-only', '-x', 'c++', `/answer/${file}`).text }
+      return { said: compiled.text, alone: compile('-fsyntax-only', '-x', 'c++', `/${folder}/${file}`).text }
     }
     const linked = this.#run('wasm-ld', ...LINK, '-o', '/program.wasm')
     return linked.code === 0 ? { program: this.#root.get('program.wasm').data } : { said: linked.text, alone: '' }
@@ -87,16 +108,21 @@ export async function execute(program, say) {
     text = ''
     last = performance.now()
   }
+  const { wasi, instance, fibers } = loaded(await WebAssembly.compile(program), ['test', '--reporters=verdict'],
+    [], new Map(), (bytes) => {
+      text += decoder.decode(bytes, { stream: true })
+      count += bytes.length
+      const at_case = text.includes('\x1e') && text.endsWith('\n')  // one that does not end must be known
+      if (at_case || performance.now() - last > POST_EVERY) flush()
+      if (count > MOST_OUTPUT) throw new Error(`it printed more than ${MOST_OUTPUT >> 20} MB`)
+    })
   try {
-    return { code: start(await WebAssembly.compile(program), ['test', '--reporters=verdict'], [],
-      new Map(), (bytes) => {
-        text += decoder.decode(bytes, { stream: true })
-        count += bytes.length
-        const at_case = text.includes('\x1e') && text.endsWith('\n')  // one that does not end must be known
-        if (at_case || performance.now() - last > POST_EVERY) flush()
-        if (count > MOST_OUTPUT) throw new Error(`it printed more than ${MOST_OUTPUT >> 20} MB`)
-      }) }
+    if (!fibers) return { code: wasi.start(instance) }
+    wasi.inst = instance
+    await fibers.run(instance.exports)
+    return { code: 0 }
   } catch (problem) {
+    if (problem instanceof WASIProcExit) return { code: problem.code }
     return { trap: String(problem.message ?? problem) }
   } finally {
     flush()

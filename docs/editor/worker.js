@@ -1,6 +1,7 @@
 // Compiles answers in one worker of the page, and runs their tests in another, which the page can end.
 //
-// Messages to the worker: { load: { clang, files } }, the addresses of both files, once; then { compile }
+// Messages to the worker: { load: { clang, files, exercise } }, the addresses of both
+// files and the exercise whose headers come first, once; then { compile }
 // (toolchain.mjs). Or { run: the program }. Answers: { loaded: bytes so far }, { ready }, the result of
 // compile(), { printed }, { ended }, or { failed }.
 import { execute, Toolchain, unpacked } from './toolchain.mjs'
@@ -22,13 +23,14 @@ async function stream_of(url) {
   } })).pipeThrough(new DecompressionStream('gzip'))
 }
 
-async function load({ clang, files }) {
+async function load({ clang, files, exercise }) {
   const [module, packed] = await Promise.all([
     stream_of(clang).then((stream) => WebAssembly.compileStreaming(
       new Response(stream, { headers: { 'content-type': 'application/wasm' } }))),
     stream_of(files).then((stream) => new Response(stream).arrayBuffer())])
   self.postMessage({ loaded: bytes })
   toolchain = new Toolchain(module, unpacked(new Uint8Array(packed)))
+  toolchain.prepare(exercise)
   const cache = await self.caches?.open(CACHE).catch(() => undefined)
   for (const { url } of await cache?.keys() ?? []) if (![clang, files].includes(url)) cache.delete(url)  // older
   return { ready: true }

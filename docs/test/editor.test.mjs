@@ -1,5 +1,6 @@
-// Edits and checks an exercise in the page, as a reader does, with real typing. Mistakes of exercises
-// have the verdict of ./learn check in the page's toolchain, in Node. FA_EVERY_STATE=1: all mistakes and solutions.
+// Edits and checks exercises in the page, as a reader does, with real typing. Mistakes of exercises have the verdict of
+// ./learn check in the page's toolchain, in Node, or in Chromium where they need fibers. FA_EVERY_STATE=1: all
+// mistakes and solutions.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
@@ -9,8 +10,9 @@ import { test } from 'node:test'
 import { check, toolchain } from '../editor/run.mjs'
 import { read } from '../editor/verdict.mjs'
 import { BIN, ROOT } from '../figures/programs.mjs'
-import { SITE, with_browser } from './browser.mjs'
+import { blank_page, SITE, with_browser } from './browser.mjs'
 import { wrong_answers } from './mistakes.mjs'
+import { toolchain_in } from './page_toolchain.mjs'
 
 const MANIFEST = join(SITE, 'editor', 'editor.json')
 const skip = existsSync(MANIFEST) ? false : 'the editor is not built: its compiler or the tools of docs/wasm are missing'
@@ -84,6 +86,32 @@ test('an exercise: a right answer, a wrong one, a compile error, an endless loop
   assert.deepEqual(page.complaints, [])
 }))
 
+test('an exercise on the emulator: a hazard, files, a test that the reader cancels', { skip }, () => with_browser(async (open) => {
+  const page = await open('/exercises/debugging/ex5_transpose/', { quiet: true }), panel = panel_of(page)
+  page.on('dialog', (dialog) => dialog.accept())
+  await panel.press('Edit')
+  await panel.ready()
+  await panel.press('Solution')
+  const right = await panel.text()
+  assert.equal(await panel.check(), 'D.5 Right, and slow: right (1 test cases)')
+
+  await panel.type('block_sync();', '')
+  assert.match(await panel.check(), new RegExp('^D\\.5 Right, and slow: wrong \\(0 of 1 test cases pass\\)[^]* '
+    + 'my_exercises/debugging/ex5_transpose/transpose\\.hpp:\\d+: read_before_barrier: thread '))
+
+  const saved = page.waitForEvent('download')
+  await panel.press('Save as file')
+  assert.equal((await saved).suggestedFilename(), 'transpose.hpp')
+  assert.match(readFileSync(await (await saved).path(), 'utf8'), /FA_KERNEL void transpose/)
+  await panel.root.getByLabel('Open a file').setInputFiles({ name: 'transpose.hpp', mimeType: 'text/plain', buffer: Buffer.from(
+    right.replace('block_sync();', 'while (column >= 0) block_sync();')) })
+  await panel.root.getByRole('button', { name: 'Check' }).click()
+  await panel.press('Cancel')
+  await panel.ready()
+  assert.match(await panel.root.locator('[data-result]').textContent(), /: cancelled$/)
+  assert.deepEqual(page.complaints, [])
+}))
+
 test('without a network, the page says how to check an exercise', { skip }, () => with_browser(async (open) => {
   const page = await open(PAGE, { width: 390, height: 844 }), panel = panel_of(page)
   await page.route('**/editor/clang-*', (route) => route.abort())
@@ -107,23 +135,37 @@ function native(id, mistake) {
   return read(stdout).result.text.trimEnd()
 }
 
-// All mistakes and solutions take minutes, so that normally only chapter 02 has each exercise, with one mistake,
-// and every other chapter its first.
+// All mistakes and solutions take minutes. Normally chapter 02 has each exercise, with one mistake, and every other
+// chapter its first. Of the exercises on the emulator it is EMULATED alone.
 const EVERY = process.env.FA_EVERY_STATE, WHOLE = '02_tiled_cpu'
-const listed = () => JSON.parse(readFileSync(MANIFEST, 'utf8')).exercises.filter((exercise, i, all) => EVERY
+const EMULATED = ['03_basic_kernel/ex1_copy_tile', '15_overlap/ex1_which_wait']
+const { exercises } = skip ? { exercises: {} } : JSON.parse(readFileSync(MANIFEST, 'utf8'))
+const on_emulator = (exercise) => exercises[exercise] === 'exercise_warp'
+const listed = () => Object.keys(exercises).filter((exercise) => !on_emulator(exercise)).filter((exercise, i, all) => EVERY
   || exercise.startsWith(WHOLE) || all.findIndex((other) => dirname(other) === dirname(exercise)) === i)
+
+// A native test names the solution's file, with the lines of the solution, and a page the reader's.
+const without_lines = (words) => words.replace(/(?:solutions|my_exercises)(\/\S+\.hpp):\d+/g, 'answer$1')
+
+// Compares verdicts of a page with the native ones. `judge` returns the page's.
+async function compare(exercise, judge) {
+  const [topic, directory] = exercise.split('/'), file = `${directory.replace(/^ex\d+_/, '')}.hpp`
+  const title = /^# (.+)$/m.exec(text_of('exercises', topic, directory, 'README.md'))[1], [id] = title.split(' ')
+  const verdict_of = async (text) => (await judge(title, { exercise, file, text })).lines.join('\n').trimEnd()
+  if (EVERY || on_emulator(exercise)) {
+    assert.match(await verdict_of(text_of('solutions', topic, directory, file)), new RegExp(`^${id} .*: right \\(\\d+ test cases?\\)`))
+  }
+  for (const [name, wrong] of wrong_answers(exercise).slice(0, EVERY ? undefined : 1)) {
+    assert.equal(without_lines(await verdict_of(wrong)), without_lines(`${title}: ${native(id, name)}`), `${exercise}: ${name}`)
+  }
+}
 
 test('mistakes have the verdict of ./learn check', { skip }, async () => {
   const tools = toolchain()
-  for (const exercise of listed()) {
-    const [topic, directory] = exercise.split('/'), file = `${directory.replace(/^ex\d+_/, '')}.hpp`
-    const title = /^# (.+)$/m.exec(text_of('exercises', topic, directory, 'README.md'))[1], [id] = title.split(' ')
-    const verdict_of = async (text) => (await check(tools, title, { exercise, file, text })).lines.join('\n').trimEnd()
-    if (EVERY) {
-      assert.match(await verdict_of(text_of('solutions', topic, directory, file)), new RegExp(`^${id} .*: right \\(\\d+ test cases?\\)`))
-    }
-    for (const [name, wrong] of wrong_answers(exercise).slice(0, EVERY ? undefined : 1)) {
-      assert.equal(await verdict_of(wrong), `${title}: ${native(id, name)}`, `${exercise}: ${name}`)
-    }
-  }
+  for (const exercise of listed()) await compare(exercise, (...words) => check(tools, ...words))
 })
+
+test('so have mistakes on the emulator', { skip }, () => blank_page(async (page) => {
+  const judge = await toolchain_in(page)
+  for (const exercise of EVERY ? Object.keys(exercises).filter(on_emulator) : EMULATED) await compare(exercise, judge)
+}))

@@ -33,8 +33,9 @@ struct alignas(16) Header {
   void* (*destroy)(void*);  // a destructor returns its object in WebAssembly
   void* caught_as;          // the object as the handler's type
   int handlers;
-  bool thrown_again;
-  Header* outer;  // the exception that was being handled when this one was caught
+  int references;  // of std::exception_ptr
+  bool in_flight;  // thrown, and no handler has begun
+  Header* outer;   // the exception that was being handled when this one was caught
 };
 Header* handled = nullptr;  // the innermost handled exception
 
@@ -53,7 +54,9 @@ int64_t number(const uint8_t*& at, bool is_signed) {
   return is_signed && byte & 0x40 ? value - (int64_t{1} << shift) : value;
 }
 
+// Called when a handler or an std::exception_ptr no longer uses an exception.
 void release(Header* header) {
+  if (header->in_flight || header->handlers > 0 || header->references > 0) return;
   if (header->destroy != nullptr) header->destroy(header + 1);
   std::free(header);
 }
@@ -117,12 +120,13 @@ void __cxa_free_exception(void* object) { std::free(&header_of(object)); }
 [[noreturn]] void __cxa_throw(void* object, std::type_info* type, void* (*destroy)(void*)) {
   header_of(object).type = static_cast<Type*>(type);
   header_of(object).destroy = destroy;
+  header_of(object).in_flight = true;
   __builtin_wasm_throw(0, object);
 }
 
 void* __cxa_begin_catch(void* object) {
   Header& header = header_of(object);
-  header.thrown_again = false;
+  header.in_flight = false;
   if (header.handlers++ == 0) {
     header.outer = handled;
     handled = &header;
@@ -134,15 +138,49 @@ void __cxa_end_catch() {
   Header* const header = handled;
   if (--header->handlers > 0) return;
   handled = header->outer;
-  if (!header->thrown_again) release(header);
+  release(header);
 }
 
 [[noreturn]] void __cxa_rethrow() {
-  handled->thrown_again = true;
+  handled->in_flight = true;
   __builtin_wasm_throw(0, handled + 1);
 }
 
 void* __cxa_get_exception_ptr(void* object) { return header_of(object).caught_as; }
+
+// std::exception_ptr, in which the emulator keeps what a kernel throws.
+void* __cxa_current_primary_exception() noexcept {
+  if (handled == nullptr) return nullptr;
+  ++handled->references;
+  return handled + 1;
+}
+
+__cxxabiv1::__cxa_exception* __cxa_init_primary_exception(void* object, std::type_info* type,
+                                                          void* (*destroy)(void*)) noexcept {
+  header_of(object).type = static_cast<Type*>(type);
+  header_of(object).destroy = destroy;
+  return nullptr;  // not used
+}
+
+void __cxa_increment_exception_refcount(void* object) noexcept {
+  if (object != nullptr) ++header_of(object).references;
+}
+
+void __cxa_decrement_exception_refcount(void* object) noexcept {
+  if (object == nullptr) return;
+  --header_of(object).references;
+  release(&header_of(object));
+}
+
+void __cxa_rethrow_primary_exception(void* object) {
+  if (object == nullptr) return;
+  header_of(object).in_flight = true;
+  __builtin_wasm_throw(0, object);
+}
+
+// As libc++abi's, which the linker would bring with a second definition of the functions above.
+unsigned __cxa_uncaught_exceptions() noexcept { return 0; }
+bool __cxa_uncaught_exception() noexcept { return false; }
 
 // The only thread never ends.
 int __cxa_thread_atexit(void (*)(void*), void*, void*) { return 0; }

@@ -12,6 +12,7 @@
 #include <new>
 #include <utility>
 
+#include "common/simt/thread.hpp"
 #include "docs/wasm/fiber.hpp"
 #include "docs/wasm/host.hpp"
 
@@ -22,20 +23,28 @@ using boost::context::detail::transfer_t;
 constexpr uint32_t kSavedBytes = 8 * 1024;  // for frames
 constexpr uint32_t kCanary = 0x0ddba11u;
 
-// At the bottom of the fiber's stack. host.mjs uses the first five fields.
+// At the bottom of the fiber's stack. host.mjs uses the first five fields, and
+// docs/editor/fibers.mjs six.
 struct Context {
   uint32_t saved_at, saved_end;  // used by asyncify: where the next frame goes, and the end
   uint32_t stack_pointer;
   uint32_t started;
   uint32_t is_main;
+  uint32_t ended;  // it will not run again
   void (*entry)(transfer_t);
   transfer_t transfer;
   uint32_t canary;
 };
-static_assert(sizeof(void*) == 4 && offsetof(Context, is_main) == 16);
+static_assert(sizeof(void*) == 4 && offsetof(Context, ended) == 20);
 
-Context main_context{0, 0, 0, 1, 1, nullptr, {}, kCanary};
+Context main_context{0, 0, 0, 1, 1, 0, nullptr, {}, kCanary};
 Context* current = &main_context;
+
+// Returns the CUDA thread of a fiber that is not the main one.
+const fa::simt::Thread& thread_of(void* fiber) {
+  return *reinterpret_cast<fa::simt::Thread*>(static_cast<char*>(fiber) -
+                                              offsetof(fa::simt::Thread, fiber));
+}
 
 }  // namespace
 
@@ -57,6 +66,7 @@ transfer_t jump_fcontext(fcontext_t to, void* data) {
   Context* const from = current;
   current = static_cast<Context*>(to);
   current->transfer = {from, data};
+  if (!from->is_main) from->ended = thread_of(data).finished;
   if (from->canary != kCanary) host_fail("a thread's arrays do not fit its stack of 64 KiB");
   if (from->is_main) {
     host_run_fibers();
@@ -70,7 +80,7 @@ fcontext_t make_fcontext(void* stack_top, size_t bytes, void (*entry)(transfer_t
   char* const bottom = static_cast<char*>(stack_top) - bytes;
   auto* const context = reinterpret_cast<Context*>(bottom + kSavedBytes);
   const auto at = reinterpret_cast<uint32_t>(bottom);
-  *context = {at, at + kSavedBytes, reinterpret_cast<uint32_t>(stack_top) & ~15u, 0, 0, entry,
+  *context = {at, at + kSavedBytes, reinterpret_cast<uint32_t>(stack_top) & ~15u, 0, 0, 0, entry,
               {}, kCanary};
   return context;
 }
