@@ -95,7 +95,7 @@ test('an exercise on the emulator: a hazard, files, a test that the reader cance
   const right = await panel.text()
   assert.equal(await panel.check(), 'D.5 Right, and slow: right (1 test cases)')
 
-  await panel.type('block_sync();', '')
+  await panel.type('block_sync();', '// no barrier')
   assert.match(await panel.check(), new RegExp('^D\\.5 Right, and slow: wrong \\(0 of 1 test cases pass\\)[^]* '
     + 'my_exercises/debugging/ex5_transpose/transpose\\.hpp:\\d+: read_before_barrier: thread '))
 
