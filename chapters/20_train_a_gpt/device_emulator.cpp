@@ -79,8 +79,9 @@ namespace {
 // Each call is a run of the emulator.
 class OnEmulator final : public DeviceGpt {
  public:
-  OnEmulator(const Recipe& recipe, const Kernel& forward, bool looks)
-      : looks_(looks), model_(recipe, forward, *forward.emulator, *::ch10::KERNEL.emulator) {}
+  OnEmulator(const Recipe& recipe, const AttentionKernels& kernels, bool looks)
+      : looks_(looks),
+        model_(recipe, kernels, *kernels.forward.emulator, *kernels.backward.emulator) {}
   void put(const TrainingState& state) override { model_.put(state); }
   void get(TrainingState& state) const override { model_.get(state); }
   double gradient(const Batch& batch, std::span<float> gradient) override {
@@ -109,10 +110,10 @@ class OnEmulator final : public DeviceGpt {
 
 }  // namespace
 
-std::unique_ptr<DeviceGpt> make_emulator_gpt(const Recipe& recipe, const Kernel& forward,
+std::unique_ptr<DeviceGpt> make_emulator_gpt(const Recipe& recipe, const AttentionKernels& kernels,
                                              bool looks) {
-  emulator::ch20::check_recipe(recipe, forward);
-  return std::make_unique<OnEmulator>(recipe, forward, looks);
+  emulator::ch20::check_recipe(recipe, kernels);
+  return std::make_unique<OnEmulator>(recipe, kernels, looks);
 }
 
 }  // namespace fa::ch20

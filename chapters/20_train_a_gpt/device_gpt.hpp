@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "common/kernels/kernel.hpp"
+#include "self_attention.hpp"
 #include "training.hpp"
 
 namespace fa::ch20 {
@@ -24,14 +24,13 @@ class DeviceGpt {
   virtual int64_t attention_bytes() const = 0;
 };
 
-// Returns the GPT on the GPU, with the forward kernel of one chapter and chapter 10's backward
-// kernel. Throws InputError for sizes that they do not support and for a build without cuBLAS, and
-// OutOfMemory for a GPU with too little memory.
-std::unique_ptr<DeviceGpt> make_gpu_gpt(const Recipe& recipe, const Kernel& forward);
+// Returns the GPT on the GPU with these kernels. Throws InputError for sizes that they do not
+// support and for a build without cuBLAS, and OutOfMemory for a GPU with too little memory.
+std::unique_ptr<DeviceGpt> make_gpu_gpt(const Recipe& recipe, const AttentionKernels& kernels);
 // Returns the GPT with the same kernels on the emulator, and Eigen's products in fp32 of the same
 // bf16 numbers. With `looks`, every launch checks for hazards and throws std::runtime_error for the
 // first one.
-std::unique_ptr<DeviceGpt> make_emulator_gpt(const Recipe& recipe, const Kernel& forward,
+std::unique_ptr<DeviceGpt> make_emulator_gpt(const Recipe& recipe, const AttentionKernels& kernels,
                                              bool looks = false);
 
 }  // namespace fa::ch20

@@ -159,12 +159,11 @@ class Products {
 
 namespace fa::ch20 {
 
-std::unique_ptr<DeviceGpt> make_gpu_gpt(const Recipe& recipe, const Kernel& forward) {
-  for (const KernelBuild* build : {forward.gpu, ::ch10::KERNEL.gpu}) {
-    if (const std::string why = gpu_problem(*build); !why.empty()) throw InputError(why);
-  }
-  gpu::ch20::check_recipe(recipe, forward);
-  return std::make_unique<gpu::ch20::Model>(recipe, forward, *forward.gpu, *::ch10::KERNEL.gpu);
+std::unique_ptr<DeviceGpt> make_gpu_gpt(const Recipe& recipe, const AttentionKernels& kernels) {
+  if (const std::string why = gpu_problem(kernels); !why.empty()) throw InputError(why);
+  gpu::ch20::check_recipe(recipe, kernels);
+  return std::make_unique<gpu::ch20::Model>(recipe, kernels, *kernels.forward.gpu,
+                                            *kernels.backward.gpu);
 }
 
 }  // namespace fa::ch20

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "chapters/10_backward/chapter.hpp"
 #include "common/kernels/array.hpp"
 #include "device_gpt.hpp"
 #include "device_layers.hpp"
@@ -27,14 +26,14 @@ inline Config padded(Config config) {
 
 class Model final : public fa::ch20::DeviceGpt {
  public:
-  Model(const Recipe& recipe, const fa::Kernel& forward, const fa::KernelBuild& forward_build,
-        const fa::KernelBuild& backward_build)
+  Model(const Recipe& recipe, const fa::ch20::AttentionKernels& kernels,
+        const fa::KernelBuild& forward_build, const fa::KernelBuild& backward_build)
       : recipe_(recipe),
         config_(padded(recipe.model)),
         layout_(fa::ch20::parameters(config_)),
         file_layout_(fa::ch20::parameters(recipe.model)),
         rows_(recipe.batch * config_.context),
-        forward_(forward),
+        kernels_(kernels),
         forward_build_(forward_build),
         backward_build_(backward_build),
         attention_shape_{recipe.batch, config_.heads, config_.context, config_.context,
@@ -195,7 +194,7 @@ class Model final : public fa::ch20::DeviceGpt {
                          .lse = lse_tensor(block),
                          .scale = scale(),
                          .window_right = 0};
-    fa::check_arguments(forward_, args);
+    fa::check_arguments(kernels_.forward, args);
     forward_build_.forward(args);
   }
   void attend_backward(Block& block) {
@@ -212,7 +211,7 @@ class Model final : public fa::ch20::DeviceGpt {
                           .workspace = workspace_.data(),
                           .scale = scale(),
                           .causal = true};
-    fa::check_arguments(::ch10::KERNEL, args);
+    fa::check_arguments(kernels_.backward, args);
     backward_build_.backward(args);
   }
 
@@ -345,7 +344,7 @@ class Model final : public fa::ch20::DeviceGpt {
   const Config config_;  // with the padded vocabulary
   const std::vector<Parameter> layout_, file_layout_;
   const int64_t rows_;
-  const fa::Kernel& forward_;
+  const fa::ch20::AttentionKernels kernels_;
   const fa::KernelBuild &forward_build_, &backward_build_;
   const fa::Shape attention_shape_;
   const int64_t count_;
@@ -367,13 +366,11 @@ class Model final : public fa::ch20::DeviceGpt {
 };
 
 // Throws InputError for sizes that the kernels do not support.
-inline void check_recipe(const Recipe& recipe, const fa::Kernel& forward) {
+inline void check_recipe(const Recipe& recipe, const fa::ch20::AttentionKernels& kernels) {
   const Config& config = recipe.model;
   const int64_t rows = recipe.batch * config.context;
-  const fa::Shape shape{recipe.batch, config.heads, config.context, config.context,
-                        config.channels / config.heads};
-  forward.check_shape(shape);
-  ::ch10::KERNEL.check_shape(shape);
+  check_shape(kernels, {recipe.batch, config.heads, config.context, config.context,
+                        config.channels / config.heads});
   if (config.channels > 1536) {
     throw fa::InputError("--channels " + std::to_string(config.channels) +
                          ": the norm's kernels take up to 1536");

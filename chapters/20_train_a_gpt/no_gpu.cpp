@@ -4,7 +4,7 @@
 
 namespace fa::ch20 {
 
-std::unique_ptr<DeviceGpt> make_gpu_gpt(const Recipe&, const Kernel&) {
+std::unique_ptr<DeviceGpt> make_gpu_gpt(const Recipe&, const AttentionKernels&) {
   throw InputError(FA_LEFT_OUT);
 }
 

@@ -1,6 +1,7 @@
 #include "self_attention.hpp"
 
 #include "chapters/16_maximum_on_demand/chapter.hpp"
+#include "chapters/22_backward_on_hopper/chapter.hpp"
 #include "common/error.hpp"
 #include "kernel_attention.hpp"
 #include "plain_attention.hpp"
@@ -11,8 +12,19 @@
 
 namespace fa::ch20 {
 
-const Kernel& forward_chapter(const std::string& name) {
-  return name == "ch16" ? ::ch16::KERNEL : ::ch09::KERNEL;
+AttentionKernels kernels_of(const std::string& name) {
+  return {name == "ch10" ? ::ch09::KERNEL : ::ch16::KERNEL,
+          name == "ch22" ? ::ch22::KERNEL : ::ch10::KERNEL};
+}
+
+std::string gpu_problem(const AttentionKernels& kernels) {
+  const std::string why = fa::gpu_problem(*kernels.forward.gpu);
+  return why.empty() ? fa::gpu_problem(*kernels.backward.gpu) : why;
+}
+
+void check_shape(const AttentionKernels& kernels, const Shape& shape) {
+  kernels.forward.check_shape(shape);
+  kernels.backward.check_shape(shape);
 }
 
 void check_attention(const AttentionChoice& choice, const AttentionShape& shape) {
@@ -20,9 +32,8 @@ void check_attention(const AttentionChoice& choice, const AttentionShape& shape)
     throw InputError("--attention ch19: this build left chapter 19 out");
   }
   if (!is_kernel(choice.name)) return;
-  const Shape all{shape.batch, shape.heads, shape.length, shape.length, shape.dim};
-  forward_chapter(choice.name).check_shape(all);
-  ::ch10::KERNEL.check_shape(all);
+  check_shape(kernels_of(choice.name),
+              {shape.batch, shape.heads, shape.length, shape.length, shape.dim});
 }
 
 template <class R>
@@ -34,13 +45,14 @@ std::unique_ptr<Attention<R>> make_attention(const AttentionChoice& choice,
   }
   if (choice.name == "plain") return std::make_unique<PlainAttention<R>>(shape);
   if (is_kernel(choice.name)) {
-    return std::make_unique<KernelAttention<R>>(shape, forward_chapter(choice.name));
+    return std::make_unique<KernelAttention<R>>(shape, kernels_of(choice.name));
   }
 #if FA_RING
   if (choice.name == "ch19") return std::make_unique<RingAttention<R>>(shape);
 #endif
   if (choice.name != "tiled") {
-    throw InputError("--attention " + choice.name + ": accepted: plain, tiled, ch10, ch16, ch19");
+    throw InputError("--attention " + choice.name +
+                     ": accepted: plain, tiled, ch10, ch16, ch19, ch22");
   }
   if (choice.breaks == 0) {
     return std::make_unique<TiledAttention<R, Intact>>(shape, choice.block, Intact{});

@@ -31,18 +31,27 @@ class Attention {
 // [/anchor: switch]
 
 // "plain" keeps the matrix P of every head until the backward pass. "tiled" keeps one number per
-// row and recomputes P in tiles of block x block. "ch10" and "ch16" are the kernels of chapter 09
-// or 16 forward and of chapter 10 backward, in bf16. "ch19" is chapter 19's ring of two ranks.
-// `breaks` only applies to tiled.
+// row and recomputes P in tiles of block x block. "ch10", "ch16" and "ch22" are kernels in bf16,
+// see kernels_of. "ch19" is chapter 19's ring of two ranks. `breaks` only applies to tiled.
 struct AttentionChoice {
   std::string name = "tiled";
   int64_t block = 16;
   uint32_t breaks = 0;
 };
 
-// Returns the chapter of the forward kernel of "ch10" or "ch16".
-const Kernel& forward_chapter(const std::string& name);
-inline bool is_kernel(const std::string& name) { return name == "ch10" || name == "ch16"; }
+// The kernels of both passes.
+struct AttentionKernels {
+  const Kernel &forward, &backward;
+};
+// Returns chapters 09 and 10 for "ch10", 16 and 10 for "ch16", and 16 and 22 for "ch22".
+AttentionKernels kernels_of(const std::string& name);
+inline bool is_kernel(const std::string& name) {
+  return name == "ch10" || name == "ch16" || name == "ch22";
+}
+// Returns why a GPU cannot run them here, as a sentence, or "".
+std::string gpu_problem(const AttentionKernels& kernels);
+// Throws InputError for a shape that one of them does not support.
+void check_shape(const AttentionKernels& kernels, const Shape& shape);
 
 // Throws InputError for sizes that the kernels do not support, or for attention that this build
 // lacks.

@@ -71,14 +71,14 @@ int run_bench() {
     }
     std::printf("\n");
   }
-  const Kernel& forward = forward_chapter("ch16");
-  const std::string why = gpu_problem(*forward.gpu);
+  const AttentionKernels kernels = kernels_of("ch22");
+  const std::string why = gpu_problem(kernels);
   if (!why.empty()) {
     std::printf("\nall of it on a GPU: not measured, %s\n", why.c_str());
     return kAgreed;
   }
   TrainingState state = start_training({{0, 1024, 14, 12, 768}, 32}, vocabulary, text, 0);
-  Trainer trainer(state, tokens, make_gpu_gpt(state.recipe, forward));
+  Trainer trainer(state, tokens, make_gpu_gpt(state.recipe, kernels));
   const double ms = median_ms(
       10, [&] { trainer.step(); }, 3);
   std::printf("\nall of it on a GPU, %lld parameters, 32 x 1024 tokens: %.1f ms, %.0f tokens/s\n",

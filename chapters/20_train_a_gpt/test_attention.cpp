@@ -150,5 +150,5 @@ TEST_CASE("attention: each break changes what it should") {
   CHECK_THROWS_WITH(make_attention<float>({"plain", 16, NO_D}, shape),
                     "--break: accepted with --attention tiled");
   CHECK_THROWS_WITH(make_attention<float>({"best"}, shape),
-                    "--attention best: accepted: plain, tiled, ch10, ch16, ch19");
+                    "--attention best: accepted: plain, tiled, ch10, ch16, ch19, ch22");
 }

@@ -27,7 +27,7 @@ TrainingState start(const Recipe& recipe) {
 std::vector<int32_t> tokens() { return Vocabulary::of(kText).tokens(kText, "text"); }
 
 std::unique_ptr<DeviceGpt> gpt_of(const TrainingState& state, const char* attention = "ch10") {
-  return make_emulator_gpt(state.recipe, forward_chapter(attention), true);
+  return make_emulator_gpt(state.recipe, kernels_of(attention), true);
 }
 
 TrainingState trained(TrainingState state, int64_t steps) {
@@ -44,16 +44,17 @@ const Recipe kSmall{{0, 20, 2, 3, 24}, 3};
 template <class Make>
 void check_gradients_of(Make make) {
   REQUIRE(Vocabulary::of(kText).size() % 8 != 0);
-  for (const Case& one : {Case{kSmall, "ch10"}, Case{{{0, 70, 1, 1, 64}, 2}, "ch16"},
-                          Case{{{0, 7, 1, 3, 264}, 1}, "ch10"}, Case{{{0, 1, 1, 1, 8}, 9}, "ch10"},
-                          Case{{{0, 5, 1, 9, 1152}, 1}, "ch16"}}) {
+  for (const Case& one :
+       {Case{kSmall, "ch10"}, Case{{{0, 70, 1, 1, 64}, 2}, "ch16"},
+        Case{{{0, 70, 1, 2, 128}, 2}, "ch22"}, Case{{{0, 7, 1, 3, 264}, 1}, "ch10"},
+        Case{{{0, 1, 1, 1, 8}, 9}, "ch10"}, Case{{{0, 5, 1, 9, 1152}, 1}, "ch16"}}) {
     CAPTURE(one.recipe.model.channels);
     TrainingState state = start(one.recipe);
     // Gains, biases and means that differ from their initial values, so that all of them have an
     // effect.
     Random random{7};
     for (float& weight : state.weights) weight += static_cast<float>(random.uniform() - 0.5) / 10;
-    const std::unique_ptr<DeviceGpt> gpt = make(state.recipe, forward_chapter(one.attention));
+    const std::unique_ptr<DeviceGpt> gpt = make(state.recipe, kernels_of(one.attention));
     const GradientCheck check = check_gradients(state, tokens(), *gpt);
     CAPTURE(check.worst);
     CAPTURE(check.relative_error);
@@ -70,17 +71,17 @@ void check_gradients_of(Make make) {
 }  // namespace
 
 TEST_CASE("device: the gradients are those of float64, to bf16") {
-  check_gradients_of([](const Recipe& recipe, const fa::Kernel& forward) {
-    return make_emulator_gpt(recipe, forward, true);
+  check_gradients_of([](const Recipe& recipe, const AttentionKernels& kernels) {
+    return make_emulator_gpt(recipe, kernels, true);
   });
 }
 
 TEST_CASE("device: on a GPU, the gradients are those of float64, to bf16" *
           doctest::test_suite("gpu")) {
-  for (const char* name : {"ch10", "ch16"}) {
-    const std::string why = fa::gpu_problem(*forward_chapter(name).gpu);
+  for (const char* name : {"ch10", "ch22"}) {
+    const std::string why = gpu_problem(kernels_of(name));
     if (why.empty()) continue;
-    CHECK_THROWS_WITH_AS(make_gpu_gpt(start(kSmall).recipe, forward_chapter(name)), why.c_str(),
+    CHECK_THROWS_WITH_AS(make_gpu_gpt(start(kSmall).recipe, kernels_of(name)), why.c_str(),
                          fa::InputError);
     MESSAGE("skipped, it takes a GPU: " << why);
     return;
@@ -147,10 +148,11 @@ TEST_CASE("device: what is put there comes back, and training goes on from it") 
 TEST_CASE("device: sizes that the kernels do not take") {
   const auto refuse = [](const Config& config, const char* attention, const char* says) {
     const Recipe recipe{config, 1};
-    CHECK_THROWS_WITH_AS(make_emulator_gpt(recipe, forward_chapter(attention)),
-                         doctest::Contains(says), fa::InputError);
+    CHECK_THROWS_WITH_AS(make_emulator_gpt(recipe, kernels_of(attention)), doctest::Contains(says),
+                         fa::InputError);
   };
   refuse({30, 4, 1, 1, 12}, "ch10", "head size 12");
   refuse({30, 4, 1, 1, 32}, "ch16", "head size 32");
+  refuse({30, 4, 1, 1, 32}, "ch22", "head size 32");
   refuse({30, 4, 1, 24, 1728}, "ch10", "--channels 1728");
 }

@@ -181,23 +181,23 @@ AttentionChoice choose_attention(const TrainRequest& request, const Cli& given, 
   choice.breaks = parse_breaks(request.breaks, BREAKS);
   if (request.device != "cpu" && !given.given("--attention")) {
     const bool newest = request.device == "gpu" && (dim == 64 || dim == 128) &&
-                        gpu_problem(*forward_chapter("ch16").gpu).empty();
-    choice.name = newest ? "ch16" : "ch10";
+                        gpu_problem(kernels_of("ch22")).empty();
+    choice.name = newest ? "ch22" : "ch10";
   }
   if (choice.breaks != 0 && choice.name != "tiled") {
     throw InputError("--break: the breaks are in the tiled attention: expected --attention tiled");
   }
   if (request.device != "cpu" && !is_kernel(choice.name)) {
     throw InputError("--attention " + choice.name + ": accepted with --device " + request.device +
-                     ": ch10, ch16");
+                     ": ch10, ch16, ch22");
   }
   return choice;
 }
 
 std::unique_ptr<DeviceGpt> make_device_gpt(const TrainRequest& request, const Recipe& recipe) {
-  const Kernel& forward = forward_chapter(request.attention.name);
-  return request.device == "gpu" ? make_gpu_gpt(recipe, forward)
-                                 : make_emulator_gpt(recipe, forward);
+  const AttentionKernels kernels = kernels_of(request.attention.name);
+  return request.device == "gpu" ? make_gpu_gpt(recipe, kernels)
+                                 : make_emulator_gpt(recipe, kernels);
 }
 
 [[noreturn]] void too_much_memory(const TrainRequest& request, const TrainingState& state) {
@@ -221,9 +221,9 @@ void declare(Cli& cli, TrainRequest& request) {
                 std::string(help) + " [" + std::to_string(target) + "]");
   };
   cli.choice(
-      "--attention", request.attention.name, {"plain", "tiled", "ch10", "ch16", "ch19"},
+      "--attention", request.attention.name, {"plain", "tiled", "ch10", "ch16", "ch19", "ch22"},
       "attention of the model, where ch10 is the kernels of chapters 09 and 10, ch16 those of 16 "
-      "and 10, and ch19 a ring of two ranks [tiled, on a GPU the fastest]");
+      "and 10, ch22 those of 16 and 22, and ch19 a ring of two ranks [tiled, on a GPU the fastest]");
   cli.choice(
       "--device", request.device, {"cpu", "gpu", "emulator"},
       "where the model is, which on gpu and emulator is in bf16, with its weights in fp32 too "

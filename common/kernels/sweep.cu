@@ -47,7 +47,7 @@ Configuration configuration() {
   return {BLOCK_Q,
           BLOCK_KV,
           NUM_WARPS,
-          {forward<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS>, "sm_80"},
+          {.forward = forward<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS>, .machine_code = "sm_80"},
           reinterpret_cast<const void*>(kernel)};
 }
 

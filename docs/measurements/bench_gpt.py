@@ -151,7 +151,7 @@ def main(arguments=None):
     for name, number in (("tokens", 32768), ("layers", 14), ("heads", 12), ("channels", 768),
                          ("steps", 20), ("rounds", 5)):
         parser.add_argument(f"--{name}", type=int, default=number)
-    parser.add_argument("--attention", nargs="+", default=["ch16", "ch10"], help="ours")
+    parser.add_argument("--attention", nargs="+", default=["ch22", "ch16", "ch10"], help="ours")
     parser.add_argument("--backends", nargs="+", default=["FLASH_ATTENTION", "CUDNN_ATTENTION"],
                         help="PyTorch's, names in torch.nn.attention.SDPBackend; MATH is plain")
     parser.add_argument("--modes", nargs="+", default=["default"], help="modes of torch.compile")

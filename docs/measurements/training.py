@@ -8,6 +8,8 @@
     training.py collect-gpu RACE.json … NCU.csv   writes h200/ch20_gpu.csv and h200/ch20_kernels.csv
     training.py gpu                     tokens a second of the GPT on a GPU, and of PyTorch's
     training.py kernels                 where the time of such a step goes
+    training.py collect-backward RACE.json …      writes h200/ch20_backward.csv
+    training.py backward                tokens a second with chapter 10's and with chapter 22's backward pass
 
 `ch20_train_a_gpt train --json` writes a report. Its losses are kept as means of 50 steps, and the first 20
 unchanged. `docs/measurements/bench_gpt.py --json` writes a race. The CSV comes from
@@ -71,25 +73,29 @@ def collect(paths, folder):
     write(folder / "ch20_contexts.csv", {}, CONTEXTS, sorted(contexts))
 
 
-def collect_gpu(paths, folder):
-    races, kernels = [], {}
+def write_races(paths, target):
+    rows = []
     for path in paths:
         with open(path, encoding="utf-8") as file:
-            if not path.endswith(".csv"):
-                race = json.load(file)
-                races += [[row["context"], row["batch"], race["date"], race["steps"], row["parameters"], name,
-                           row["tokens_per_second"].get(name), row["ms"].get(name, []),
-                           row["first_losses"].get(name, [])]
-                          for row in race["rows"] for name in [*row["ms"], *row["out_of_memory"]]]
-                continue
+            race = json.load(file)
+        rows += [[row["context"], row["batch"], race["date"], race["steps"], row["parameters"], name,
+                  row["tokens_per_second"].get(name), row["ms"].get(name, []), row["first_losses"].get(name, [])]
+                 for row in race["rows"] for name in [*row["ms"], *row["out_of_memory"]]]
+    about = {key: race[key] for key in ("card", "torch", "tokens", "layers", "heads", "channels")}
+    write(target, about, GPU, sorted(rows, key=lambda row: row[0]))
+
+
+def collect_gpu(paths, folder):
+    write_races([path for path in paths if not path.endswith(".csv")], folder / "ch20_gpu.csv")
+    kernels = {}
+    for path in (path for path in paths if path.endswith(".csv")):
+        with open(path, encoding="utf-8") as file:
             launches = [row for row in csv.reader(file) if len(row) > 14 and row[0].isdigit()]
         for row in launches[len(launches) // 2:]:  # the second of two steps
             group = next((group for group, words in KERNELS if any(word in row[4] for word in words)),
                          "products")
             ms, count = kernels.get(group, (0, 0))
             kernels[group] = ms + float(row[-1].replace(",", "")) / 1e6, count + 1
-    about = {key: race[key] for key in ("card", "torch", "tokens", "layers", "heads", "channels")}
-    write(folder / "ch20_gpu.csv", about, GPU, sorted(races, key=lambda row: row[0]))
     write(folder / "ch20_kernels.csv", {}, ["kernels", "ms", "launches"],
           [[group, round(ms, 3), count]
            for group, (ms, count) in sorted(kernels.items(), key=lambda x: -x[1][0])])
@@ -140,13 +146,31 @@ def context(folder):
         print(f"{length:>7} {plain / 2 ** 20:13.0f} {tiled / 2 ** 10:12.0f} {plain_ms:11.0f} {tiled_ms:11.0f}")
 
 
-def gpu(folder):
-    about, rows = read(folder / "ch20_gpu.csv")
+def collect_backward(paths, folder):
+    write_races(paths, folder / "ch20_backward.csv")
+
+
+def speeds_of(path):
+    """Prints what was measured, and returns {context: {runner: tokens a second, 0 if out of memory}}."""
+    about, rows = read(path)
     print(f"{about['card']}, PyTorch {about['torch']}, {about['tokens']} tokens a step; tokens a second")
-    print("context    ours, ch16    PyTorch, cuDNN    PyTorch, plain    ours / cuDNN")
     speeds = {}
     for row in rows:
         speeds.setdefault(row["context"], {})[row["runner"]] = float(row["tokens_per_second"] or 0)
+    return speeds
+
+
+def backward(folder):
+    speeds = speeds_of(folder / "ch20_backward.csv")
+    print("context    16 and 22    16 and 10    PyTorch, cuDNN    22 / 10    22 / cuDNN")
+    for length, speed in speeds.items():
+        new, old, cudnn = (speed[name] for name in ("ours, ch22", "ours, ch16", "PyTorch, cudnn_attention"))
+        print(f"{length:>7} {new:12.0f} {old:12.0f} {cudnn:17.0f} {new / old:10.2f} {new / cudnn:13.2f}")
+
+
+def gpu(folder):
+    speeds = speeds_of(folder / "ch20_gpu.csv")
+    print("context    ours, ch16    PyTorch, cuDNN    PyTorch, plain    ours / cuDNN")
     for length, speed in speeds.items():
         ours, cudnn = speed["ours, ch16"], speed["PyTorch, cudnn_attention"]
         plain = speed["PyTorch, math"]
@@ -171,7 +195,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = {"collect": (collect, "cpu"), "collect-gpu": (collect_gpu, "h200"), "seeds": (seeds, "cpu"),
                 "breaks": (breaks, "cpu"), "context": (context, "cpu"), "gpu": (gpu, "h200"),
-                "kernels": (kernels, "h200")}
+                "kernels": (kernels, "h200"), "collect-backward": (collect_backward, "h200"),
+                "backward": (backward, "h200")}
     parser.add_argument("what", choices=commands)
     parser.add_argument("reports", nargs="*")
     parser.add_argument("--folder", type=Path)

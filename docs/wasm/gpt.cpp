@@ -5,6 +5,7 @@
 #include "chapters/16_maximum_on_demand/chapter.hpp"
 #include "chapters/20_train_a_gpt/device_gpt.hpp"
 #include "chapters/20_train_a_gpt/story.hpp"
+#include "chapters/22_backward_on_hopper/chapter.hpp"
 #include "common/error.hpp"
 #include "common/kernels/runner.hpp"
 
@@ -14,9 +15,11 @@ const fa::KernelBuild emulator::ch09::build{};
 const fa::KernelBuild emulator::ch10::build{};
 const fa::KernelBuild emulator::ch15::build{};
 const fa::KernelBuild emulator::ch16::build{};
+const fa::KernelBuild emulator::ch22::build{};
 const fa::KernelBuild gpu::ch09::build{.left_out = "a page has no GPU kernels"};
 const fa::KernelBuild gpu::ch10::build{.left_out = "a page has no GPU kernels"};
 const fa::KernelBuild gpu::ch16::build{.left_out = "a page has no GPU kernels"};
+const fa::KernelBuild gpu::ch22::build{.left_out = "a page has no GPU kernels"};
 
 namespace fa {
 namespace {
@@ -47,8 +50,10 @@ double backward_on_gpu(const Kernel&, const Problem&, const BackwardTensors&, co
 
 namespace ch20 {
 
-std::unique_ptr<DeviceGpt> make_gpu_gpt(const Recipe&, const Kernel&) { no_kernels(); }
-std::unique_ptr<DeviceGpt> make_emulator_gpt(const Recipe&, const Kernel&, bool) { no_kernels(); }
+std::unique_ptr<DeviceGpt> make_gpu_gpt(const Recipe&, const AttentionKernels&) { no_kernels(); }
+std::unique_ptr<DeviceGpt> make_emulator_gpt(const Recipe&, const AttentionKernels&, bool) {
+  no_kernels();
+}
 
 int tell_story() { throw InputError("a page has no story: expected train, generate or gradients"); }
 int run_bench() { throw InputError("a page does not measure its machine"); }
