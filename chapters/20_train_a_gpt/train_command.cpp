@@ -223,7 +223,8 @@ void declare(Cli& cli, TrainRequest& request) {
   cli.choice(
       "--attention", request.attention.name, {"plain", "tiled", "ch10", "ch16", "ch19", "ch22"},
       "attention of the model, where ch10 is the kernels of chapters 09 and 10, ch16 those of 16 "
-      "and 10, ch22 those of 16 and 22, and ch19 a ring of two ranks [tiled, on a GPU the fastest]");
+      "and 10, ch22 those of 16 and 22, and ch19 a ring of two ranks [tiled, on a GPU the "
+      "fastest]");
   cli.choice(
       "--device", request.device, {"cpu", "gpu", "emulator"},
       "where the model is, which on gpu and emulator is in bf16, with its weights in fp32 too "

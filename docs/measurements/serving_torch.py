@@ -7,8 +7,6 @@ REPORT is what `ch24_serve_a_gpt --checkpoint CHECKPOINT --batch 7 --every 0 --j
 answered one request at a time, and then all in one batch, each with a cache of keys and values. Prints tokens a
 second of both and of the report, and where the answers differ from the report's. Exit status: 0 if they agree up
 to the report's undecided tokens, 1 if not, 2 for bad input.
-
-Not run yet: the lesson quotes no number from it.
 """
 import argparse
 import json
