@@ -235,6 +235,13 @@ int run_breakable(const BreakDemos& demos, int argc, char** argv, const ProgramB
     const std::vector<Argument> input = without(grouped(split(demo.input)), options);
     broken = with(input, broken);
     heading = "input: " + joined(flattened(input)) + ", which shows " + demo.name + "\n";
+    if (has(broken, "--device", "gpu") && (*demo.counter != '\0' || demo.schedules)) {
+      throw InputError(std::string("--break ") + demo.name +
+                       ": a GPU run does not show it, because " +
+                       (demo.schedules ? "the bits of two schedules differ"
+                                       : std::string("the counter ") + demo.counter + " changes") +
+                       ": expected --device emulator");
+    }
   }
   const Comparison comparison(demos.program, body);
   Invocation run{.heading = heading}, intact_run{.silent = true};

@@ -244,6 +244,15 @@ class FrontEnds(unittest.TestCase):
                     self.refused(f"{option}: not in this chapter; chapter 09 has it",
                                  f"{program} {KERNEL} {option} {value}")
 
+    def test_breaks_that_a_gpu_does_not_show(self):
+        """Refused before a GPU is looked for."""
+        self.refused("--break flat-map: a GPU run does not show it, because the counter "
+                     "tma_bytes_outside changes: expected --device emulator",
+                     "ch12_tma --break flat-map --device gpu")
+        self.refused("--break unordered-dq: a GPU run does not show it, because the bits of two "
+                     "schedules differ: expected --device emulator",
+                     "ch22_backward_on_hopper --break unordered-dq --device gpu")
+
     def test_estimates(self):
         """The counters that no hardware has confirmed, in the text and in the JSON."""
         for program, expected in (("ch04_swizzling", set()), ("ch12_tma", {"mbarrier_operations"}),
