@@ -28,8 +28,9 @@ namespace fa::ch24 {
 namespace {
 
 // Largest accepted error of a log-probability. In fp32 we measured 2e-5. The kernels round Q, K, V,
-// P and O to bf16: we measured 0.004 after 100 steps of training, and 0.05 after 3000.
-constexpr double kBound = 1e-4, kKernelBound = 0.1;
+// P and O to bf16. In NumPy this moves a log-probability of the lesson's model by up to 0.33
+// (docs/measurements/serving.py rounding).
+constexpr double kBound = 1e-4, kKernelBound = 0.4;
 
 constexpr const char* kPrompts =
     "In this chapter a warp\nIn this chapter a tile\nThe last page shows the\n"

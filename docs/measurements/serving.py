@@ -5,6 +5,7 @@
     serving.py batch                tokens a second by the number of requests that run at a time
     serving.py sharing              prompt tokens computed, with and without shared pages
     serving.py drafts               steps and tokens a second by the length of the draft
+    serving.py rounding CHECKPOINT  how far rounding to bf16 in attention moves a log-probability, by NumPy
 
 The program is on the PATH. Attention is on the CPU, with one thread. Times are the shortest of the runs, in which
 the variants take turns, because the machine had other work. Exit status: 0, 2 for bad input.
@@ -18,9 +19,11 @@ import tempfile
 from pathlib import Path
 
 import kept
+import paths  # noqa: F401, before the modules of reference/
 
 FILE = Path(__file__).resolve().parent / "cpu" / "ch24_serving.csv"
-ROUNDS = 9
+CHAPTERS = Path(__file__).resolve().parents[2] / "chapters"
+ROUNDS, WINDOWS = 9, 400
 # name: options. 100 pages are enough for all seven requests, so that none has to wait for pages.
 VARIANTS = {f"batch {n}": ["--batch", n, "--pages", 100, "--every", 0] for n in (1, 2, 4, 7)}
 VARIANTS |= {f"draft {n}": ["--pages", 100, "--every", 0, "--draft", n] for n in (0, 1, 2, 4, 8)}
@@ -86,16 +89,58 @@ def drafts():
                   f"{int(row['tokens']) / int(row['steps']):15.1f} {per_second(row):17.0f}")
 
 
+def log_probabilities(start, tokens, rounded):
+    """Returns log P [tokens, vocabulary] of the model, with `rounded` applied to Q, K, V, P and O."""
+    import gpt
+    import numpy as np
+    header, w = dict(start.header, batch=1, context=len(tokens)), start.weights
+    x = w["tokens"][tokens] + w["positions"][:len(tokens)]
+    seen = np.tril(np.ones((len(tokens), len(tokens)), bool))
+    for n in range(header["layers"]):
+        y, _ = gpt.norm(x, w[f"{n} norm 1 gain"], w[f"{n} norm 1 bias"])
+        q, k, v = (rounded(one) for one in gpt.to_heads(y @ w[f"{n} in W"] + w[f"{n} in b"], header))
+        s = np.where(seen, q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1]), -np.inf)
+        p = np.exp(s - s.max(-1, keepdims=True))
+        o = rounded(rounded(p) @ v / p.sum(-1, keepdims=True))
+        x = x + gpt.from_heads(o) @ w[f"{n} out W"] + w[f"{n} out b"]
+        y, _ = gpt.norm(x, w[f"{n} norm 2 gain"], w[f"{n} norm 2 bias"])
+        x = x + gpt.gelu(y @ w[f"{n} up W"] + w[f"{n} up b"])[0] @ w[f"{n} down W"] + w[f"{n} down b"]
+    y, _ = gpt.norm(x, w["last norm gain"], w["last norm bias"])
+    logits = y @ w["head W"] + w["head b"]
+    logits -= logits.max(-1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+def rounding(checkpoint):
+    import gpt
+    import numpy as np
+    from attention import round_bf16
+    start = gpt.load(checkpoint)
+    places = {character: i for i, character in enumerate(start.header["vocabulary"])}
+    text = "".join(path.read_text(encoding="utf-8") for path in sorted(CHAPTERS.glob("*/*.md")))
+    tokens = np.array([places[character] for character in text if character in places])
+    errors = []
+    for first in np.linspace(0, len(tokens) - start.header["context"], WINDOWS).astype(int):
+        window = tokens[first:first + start.header["context"]]
+        exact, rough = (log_probabilities(start, window, one) for one in (lambda x: x, round_bf16))
+        errors.append(np.abs(exact - rough).max(-1))  # of the characters that may follow, the one that moves most
+    errors = np.concatenate(errors)
+    parts = ", ".join(f"{np.quantile(errors, part):.3f} ({100 * part:g} %)" for part in (0.5, 0.99, 0.999, 1))
+    print(f"{errors.size} characters: the log P that moves most moves by at most {parts}")
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["measure", "batch", "sharing", "drafts"])
+    parser.add_argument("what", choices=["measure", "batch", "sharing", "drafts", "rounding"])
     parser.add_argument("checkpoint", nargs="?")
     parser.add_argument("--about", action="append", default=[], metavar="KEY=VALUE", help="a fact about the machine")
     options = parser.parse_args(arguments)
-    if (options.what == "measure") != bool(options.checkpoint):
-        parser.error("a CHECKPOINT: with measure, and only there")
+    if (options.what in ("measure", "rounding")) != bool(options.checkpoint):
+        parser.error("a CHECKPOINT: with measure and rounding, and only there")
     if options.what == "measure":
         measure(options.checkpoint, options.about)
+    elif options.what == "rounding":
+        rounding(options.checkpoint)
     else:
         {"batch": batch, "sharing": sharing, "drafts": drafts}[options.what]()
     return 0
