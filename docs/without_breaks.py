@@ -2,7 +2,8 @@
 
     without_breaks("if (!breaks.has(fa::MISSING_WAIT)) cp_async_wait<0>();")  ->  "cp_async_wait<0>();"
 
-`breaks.has(X)` and `breaks & X` count as false. Everything that depends on them is simplified:
+`breaks.has(X)` and `breaks & X` count as false, and `std::is_empty_v<Breaks>` as true. Everything that depends on them is
+simplified:
 operands of && and
 |, branches of ?: and if, constants that are always true or false, and arguments and parameters named `breaks`.
 Comments stay with their statement. The rest of the text is returned unchanged.
@@ -11,6 +12,7 @@ Comments stay with their statement. The rest of the text is returned unchanged.
 import re
 
 CALL = re.compile(r"\bbreaks_?(?:\.has\([\w:]+\)| & \w+)")
+EMPTY = re.compile(r"\bstd::is_empty_v<Breaks>")
 OFF, ON = "\x00", "\x01"  # a condition that is false, or true: no source has these characters
 ARGUMENTS = (  # pattern, replacement; in this order
     (r"[ \t]*template <class Breaks>\n", ""),
@@ -190,7 +192,7 @@ def without_breaks(text):
     text."""
     if "breaks" not in text:
         return text
-    result = CALL.sub(OFF, text)
+    result = EMPTY.sub(ON, CALL.sub(OFF, text))
     while True:
         for found in re.finditer(f"[{OFF}{ON}]", masked(result)):
             simpler = simplify(result, found.start())

@@ -140,7 +140,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   const auto store = [&](const Work& work, int warp_row, float(&O_rmem)[1][HEAD_DIM / MMA_N][4],
                          float(&m)[1][2], float(&l)[1][2]) {
     for (float& sum : l[0]) sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });
-    if (std::is_empty_v<Breaks> && params.sinks != nullptr)  // run-time breaks leave no register
+    if (std::is_empty_v<Breaks> && params.sinks != nullptr)
       add_sink(O_rmem, m, l, sink_of(params, work.head), scale_log2);
     const int64_t row = work.q_start + warp_row;
     float* LSE = params.LSE;

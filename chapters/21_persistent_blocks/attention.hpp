@@ -72,7 +72,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     // One arrival, the producer's; and one per warp that computes: it may need K again after the
     // product.
     for (int i = 0; i < 3 + 2 * STAGES; ++i) mbarrier_init(Q_full + i * 8, 1);
-    for (int i = 0; i < 2 + 2 * STAGES; ++i) mbarrier_init(Q_empty + i * 8, 4 * CONSUMERS);
+    for (int i = 0; i < 2; ++i) mbarrier_init(Q_empty + i * 8, 128 * CONSUMERS);
+    for (int i = 0; i < 2 * STAGES; ++i) mbarrier_init(K_empty + i * 8, 4 * CONSUMERS);
     fence_mbarrier_init();  // makes them visible to the copy engine
     for (int i = 0; i < 4 * CONSUMERS; ++i) store_shared<int>(overflows + i * 4, -1);  // none
   }
@@ -192,10 +193,9 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     if (breaks.has(fa::EARLY_INDEX)) mbarrier_wait(of_q(Q_full, i), i / 2 % 2);
     // [anchor: release_q]
     // The previous tile's O is in the place of its Q until the copy engine has read it.
-    if (params.q_starts != nullptr) warp_sync();  // all lanes have read its ticket and copied its O
-    if (i > 0 && lane_index() == 0) {
-      if (!breaks.has(fa::NO_STORE_WAIT)) tma_store_wait_read<0>();
-      mbarrier_arrive(of_q(Q_empty, i + 1));
+    if (i > 0) {
+      if (!breaks.has(fa::NO_STORE_WAIT) && lane_index() == 0) tma_store_wait_read<0>();
+      mbarrier_arrive(of_q(Q_empty, i + 1));  // by each lane, when it has read the ticket and O
     }
     // [/anchor: release_q]
     if (index >= params.num_q_tiles) break;
@@ -348,7 +348,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
         store_shared<int>(overflowed, index);
       }
     } else {
-      if (params.sinks != nullptr) add_sink(O_rmem, m, l, sink_of(params, done.head), scale_log2);
+      if (std::is_empty_v<Breaks> && params.sinks != nullptr)
+        add_sink(O_rmem, m, l, sink_of(params, done.head), scale_log2);
       store_async(params, done, done_row,
                   Q_warpgroup + warp_index() % 4 * 16 * Tile<BLOCK_Q>::ROW_BYTES,
                   Tile<BLOCK_Q>::PANEL_BYTES, O_rmem, m, l, breaks);
@@ -367,7 +368,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     float O_rmem[1][HEAD_DIM / MMA_N][4], m[1][2], l[1][2];
     rows_again(O_rmem, m, l, params, work, warp_row, scale_log2, breaks);
     for (float& sum : l[0]) sum = quad_reduce(sum, breaks, [](float a, float b) { return a + b; });
-    if (params.sinks != nullptr) add_sink(O_rmem, m, l, sink_of(params, work.head), scale_log2);
+    if (std::is_empty_v<Breaks> && params.sinks != nullptr)
+      add_sink(O_rmem, m, l, sink_of(params, work.head), scale_log2);
     float* LSE = params.LSE;
     if (LSE != nullptr)
       LSE += (int64_t{work.batch} * params.heads + work.head) * params.len_q + row;

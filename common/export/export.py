@@ -32,6 +32,7 @@ MACROS = (  # pattern, replacement; in this order
     (r",\s*line,\s*file\b", ""),
     (r"\(line,\s*file\)", "()"),
     (r"\bFA_BACKEND::", ""),
+    (r"(\bFA_KERNEL FA_LAUNCH_BOUNDS\(.*\)\n)inline ", r"\1"),  # nvcc warns of it
     (r"\bFA_KERNEL FA_LAUNCH_BOUNDS\(", "__global__ __launch_bounds__("),
     (r"\bFA_KERNEL\b", "__global__"),
     (r"\bFA_DEVICE\b", "__device__ __forceinline__"),
@@ -174,6 +175,13 @@ def names_of(code):
     return {last.group(1)} if last else set()
 
 
+def without_brackets(code):
+    """The code without operators and what is in round and angle brackets."""
+    while (shorter := re.sub(r"operator\S+|[=!<>]=|\([^()]*\)|<[^<>]*>", "", code)) != code:
+        code = shorter
+    return code
+
+
 def items_of(text):
     """The declarations of a header, in order; namespaces are opened."""
     code, items, at, start = masked(text), [], 0, 0
@@ -189,8 +197,7 @@ def items_of(text):
             end = closing(code, at) + 1
             opened, at = code[at], end
             ends = opened == "{" and re.match(r"[ \t]*(?:\n|$)", code[end:]) and not re.match(
-                r"\s*[;,)\]]", code[end:]) and "=" not in re.sub(
-                    r"operator\S+|[=!<>]=|\([^()]*\)|<[^<>]*>", "", code[start:end].split("{")[0])
+                r"\s*[;,)\]]", code[end:]) and "=" not in without_brackets(code[start:end].split("{")[0])
             if ends:
                 comment = re.compile(r"[ \t]*//[^\n]*").match(text, at)
                 at = comment.end() if comment else at
@@ -251,7 +258,8 @@ def reached(items, roots):
     taken, wanted = set(), set(roots)
     while True:
         more = [i for i, item in enumerate(items) if i not in taken and any(
-            name + "(" in wanted or name in wanted and not item.function for name in item.names)]
+            name + "(" in wanted or name in wanted and not (item.function and "__global__" not in item.text)
+            for name in item.names)]
         if not more:
             return [items[i] for i in sorted(taken)]
         for i in more:

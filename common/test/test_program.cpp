@@ -159,7 +159,8 @@ TEST_CASE("a break alone runs its own input and is compared with the intact prog
   program.has_device = true;
   ends_with({"--break", "unordered"}, 1, "input: --shape 1,1,2,2,2 --device emulator, which shows ",
             "; 1 of 6 values differ between --schedule-seed 1 and 2\n");
-  ends_with({"--break", "unordered", "--device", "gpu"}, 0, "input: ",
+  ends_with({"--break", "unordered", "--device", "gpu"}, 2, "", "");
+  ends_with({"--break", "unordered", "--seed", "4", "--device", "gpu"}, 0, "ch99_test: ",
             "this one does: ch99_test --shape 1,1,2,2,2 --break unordered --device emulator\n");
   check_refused({"--break", "nothing", "--break", "nan"}, "accepted: nan, wrong, hazard");
 }
