@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 STRIKE_OUT = [  # in this order
     (r"breaks\.has\([\w:]+\)", "false"),
+    (r"std::is_empty_v<Breaks> && ", ""),
     (r"template <class Breaks>\s*", ""),
     (r",\s*class Breaks(?=\W)", ""),
     (r"class Breaks,\s*", ""),
