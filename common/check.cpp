@@ -272,9 +272,10 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
     result.cause = text;
   }
   if (!result.agrees() && result.o.nonfinite == 0 && one_ulp <= smallest) {
-    result.cause = std::string("O is below ") + name(problem.dtype) +
-                   "'s normal numbers, where weights times V can round to 0;\nwith larger values of "
-                   "V it would not";
+    result.cause =
+        std::string("O is below ") + name(problem.dtype) +
+        "'s normal numbers, where weights times V can round to 0;\nwith larger values of "
+        "V it would not";
   }
   return result;
 }

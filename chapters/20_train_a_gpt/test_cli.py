@@ -165,7 +165,7 @@ class Cli(cli_test.Cli):
                 self.assertEqual(len(report["loss"]), 2)
 
     def test_who_sees_the_answer_has_a_loss_that_is_too_good(self):
-        """Nobody can guess random letters better than by chance, except who sees them."""
+        """A model guesses random letters only by chance, unless it sees them."""
         letters = random.Random(1).choices("abcdefghijklmnopqrst", k=20000)
         text = self.write("letters", "".join(letters).encode())
         intact, broken = (sum(self.train("--steps", 150, "--text", text, *options, code=code)["loss"][-10:]) / 10
