@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "chapter.hpp"
+#include "chapters/10_backward/test_sinks.hpp"
 #include "common/backward.hpp"
 #include "common/error.hpp"
 #include "common/kernels/runner.hpp"
@@ -60,25 +61,6 @@ Gradients differentiate(const Problem& problem, int design, uint32_t breaks = 0,
                                        {breaks, {design, deterministic}, by_length}, config)
                       .report;
   return result;
-}
-
-// The gradient of the loss by a sink, from two losses.
-double by_difference(Problem problem, int64_t head) {
-  const double step = 1e-3;
-  std::vector<double> row(problem.shape.dim);
-  const float sink = problem.sinks[head];
-  const auto loss = [&](double change) {
-    problem.sinks[head] = static_cast<float>(sink + change);
-    double sum = 0;
-    for (int64_t i = 0; i < problem.shape.rows(); ++i) {
-      reference_row(problem, i / problem.shape.q, i % problem.shape.q, row);
-      for (int64_t d = 0; d < problem.shape.dim; ++d)
-        sum += row[d] * problem.d_o[i * problem.shape.dim + d];
-    }
-    return sum;
-  };
-  const double difference = loss(step) - loss(-step);
-  return difference / (static_cast<float>(sink + step) - static_cast<float>(sink - step));
 }
 
 GradientCheck check(const Problem& problem, const Gradients& got) {
@@ -138,7 +120,8 @@ TEST_CASE("sinks: all gradients, and their own as a difference of two losses say
       CHECK_MESSAGE(result.passed(), describe(result, problem));
       CHECK(got.report.hazards.empty());
       CHECK(got.d_sinks[1] == 0);
-      const double expected = by_difference(problem, 0);  // O is rounded, so D is off by 1 %
+      const double expected =
+          fa::test::by_difference(problem, 0);  // O is rounded, so D is off by 1 %
       CHECK(std::abs(got.d_sinks[0] - expected) <= 0.01 * std::abs(expected));
     }
   }

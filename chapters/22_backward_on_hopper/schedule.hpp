@@ -52,8 +52,8 @@ struct Work {
   }
 };
 
-// Packed sequences: the tiles of sequence n are numbered from starts[n] / ROWS + n on, and each
-// sequence has at least one number. Returns the sequence of a number.
+// Packed sequences: the tiles of sequence n are numbered starting at starts[n] / ROWS + n, and
+// each sequence has at least one number. Returns the sequence of a number.
 template <int ROWS>
 FA_DEVICE int sequence_of(const int* starts, int sequences, int number) {
   int low = 0, high = sequences;
@@ -79,8 +79,8 @@ struct PackedRows {
   }
 };
 
-// What a block sees of the tensors: all of them, or the rows of a packed sequence. `p` and `order`
-// are those of the sequence.
+// The part of the tensors that a block sees, which is all rows or those of a packed sequence. `p`
+// and `order` are those of the sequence.
 template <bool PACKED, int BLOCK_Q>
 struct Sequence {
   const Params& p;

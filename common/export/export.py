@@ -258,7 +258,7 @@ def reached(items, roots):
     taken, wanted = set(), set(roots)
     while True:
         more = [i for i, item in enumerate(items) if i not in taken and any(
-            name + "(" in wanted or name in wanted and not (item.function and "__global__" not in item.text)
+            name + "(" in wanted or name in wanted and (not item.function or "__global__" in item.text)
             for name in item.names)]
         if not more:
             return [items[i] for i in sorted(taken)]

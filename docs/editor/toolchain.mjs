@@ -20,7 +20,7 @@ export function unpacked(bytes) {
     .map(([path, count]) => [path, bytes.subarray(at, at += count)])
 }
 
-// Returns a program with the interface of WASI, and what starts it. A trap is an exception.
+// Returns a program with the interface of WASI, and the object that starts it. A trap is an exception.
 function loaded(module, words, environment, root, say) {
   const output = new ConsoleStdout((bytes) => say(bytes.slice()))
   const wasi = new WASI(words, environment, [new OpenFile(new File([])), output, output, new PreopenDirectory('/', root)],

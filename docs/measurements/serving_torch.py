@@ -3,7 +3,7 @@
 
     serving_torch.py CHECKPOINT REPORT.json [--device cuda]
 
-REPORT is what `ch24_serve_a_gpt --checkpoint CHECKPOINT --batch 7 --every 0 --json` wrote. The prompts are
+REPORT is the file that `ch24_serve_a_gpt --checkpoint CHECKPOINT --batch 7 --every 0 --json` wrote. The prompts are
 answered one request at a time, and then all in one batch, each with a cache of keys and values. Prints tokens a
 second of both and of the report, and where the answers differ from the report's. Exit status: 0 if they agree up
 to the report's undecided tokens, 1 if not, 2 for bad input.
