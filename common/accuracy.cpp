@@ -118,7 +118,7 @@ Accuracy accuracy_of(const Problem& asked, const Problem& rounded, std::span<con
 Verdict check_rounding(const Tensors& asked, const Problem& rounded, uint64_t seed) {
   Verdict verdict = check_forward(rounded, asked.o, asked.lse, seed);
   const Accuracy accuracy = accuracy_of(asked, rounded, asked.o, seed);
-  const nlohmann::json& bound = (*verdict.report)["rms_bound"];  // null: not a number
+  const nlohmann::json& bound = (*verdict.report)["rms_bound"];  // null if it is not a number
   const bool as_expected = accuracy.passed(bound.is_number() ? bound.get<double>() : std::nan(""));
   char text[200];
   std::snprintf(text, sizeof text,

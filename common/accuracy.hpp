@@ -10,14 +10,14 @@
 
 namespace fa {
 
-// Accuracy of O against float64 on the inputs before rounding: SageAttention's three measures, and
-// the size that the first one should have.
+// Accuracy of O against float64 on the inputs before rounding, by SageAttention's three measures,
+// and the size that the first one should have.
 struct Accuracy {
   double rmse = 0;           // root mean square of the differences
   double cosine = 0;         // cosine of the angle between both, as vectors
   double relative_l1 = 0;    // sum |difference| / sum |expected|
-  double rmse_expected = 0;  // expected rmse: see accuracy_of
-  double score_error = 0;    // root mean square of σ, weighted by p: see accuracy_of
+  double rmse_expected = 0;  // expected rmse, see accuracy_of
+  double score_error = 0;    // root mean square of σ, weighted by p, see accuracy_of
   int64_t rows = 0;          // rows compared
 
   // If rounding moves scores by more than 1, the softmax says nothing about the original input.
@@ -47,7 +47,7 @@ Accuracy accuracy_of(const Problem& asked, const Problem& rounded, std::span<con
 // Returns the verdict on a kernel that rounds its inputs. O and LSE must be as close to the exact
 // answer for `rounded` as rounding P and O allows (check_output). The distance of O to the answer
 // for `asked` must be at most that bound plus twice the expected error. If only the second fails,
-// the verdict is INCONCLUSIVE: the kernel is right, but the input's rounding errors are not
+// the verdict is INCONCLUSIVE, because the kernel is right, but the input's rounding errors are not
 // independent.
 Verdict check_rounding(const Tensors& asked, const Problem& rounded, uint64_t seed);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Lets one kernel file compile twice: with nvcc for the GPU and with any C++20 compiler for the
+// Lets one kernel file compile twice, with nvcc for the GPU and with any C++20 compiler for the
 // emulator. Both sides offer the same functions in namespace FA_BACKEND, and a kernel calls no
 // others.
 //
@@ -16,7 +16,7 @@
 // Unrolls a loop that indexes registers, because they have no run-time index.
 #define FA_UNROLL _Pragma("unroll")
 #define FA_NO_UNROLL _Pragma("unroll 1")    // for loops that run rarely, where short code is better
-#define FA_GRID_CONSTANT __grid_constant__  // for a parameter whose address is used: a tensor map
+#define FA_GRID_CONSTANT __grid_constant__  // for a parameter whose address is used, a tensor map
 #include "common/gpu/device.hpp"
 #include "common/gpu/hopper.hpp"
 #include "common/gpu/launch.hpp"

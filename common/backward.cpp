@@ -95,7 +95,7 @@ GradientComparison compare_gradient(const Problem& problem, std::span<const floa
     largest_gradient = std::max(largest_gradient, std::abs(rows.expected[i]));
     squares += rows.expected[i] * rows.expected[i];
     const double error = std::abs(rows.plain[i] - rows.expected[i]);
-    if (!std::isfinite(error)) continue;  // plain attention overflows in fp16: no excuse
+    if (!std::isfinite(error)) continue;  // plain attention overflows in fp16, which is no excuse
     result.plain_error = max_keeping_nan(error, result.plain_error);
     plain_squares += error * error;
   }
@@ -114,7 +114,7 @@ GradientComparison compare_gradient(const Problem& problem, std::span<const floa
     values.first_bad = rows.numbers[values.first_bad / dim] * dim + values.first_bad % dim;
   }
 
-  // The rows that were not sampled: at least they must be written and finite.
+  // The rows that were not sampled must at least be written and finite.
   if (count < result.rows) {
     std::vector<bool> sampled(result.rows);
     for (const int64_t row : rows.numbers) sampled[row] = true;
@@ -192,7 +192,7 @@ std::string what_is_wrong(const NamedGradient& gradient) {
   return "";
 }
 
-// 0 is exact, 1 at the bound; a wrong shape and NaN are above all.
+// 0 is exact, 1 is at the bound, and a wrong shape and NaN are above all.
 double badness(const GradientComparison& comparison) {
   const double infinity = std::numeric_limits<double>::infinity();
   if (!comparison.values.same_shape) return infinity;
@@ -346,7 +346,7 @@ std::string describe(const GradientCheck& check, const Problem& problem) {
              formatted("%.9g", check.d_sinks.expected) + ", got " +
              formatted("%.9g", check.d_sinks.got);
   }
-  // LSE's unit in the last place at 1e5 is 2^-7: about 1 % of a weight.
+  // LSE's unit in the last place at 1e5 is 2^-7, which is about 1 % of a weight.
   if (!check.passed() && check.largest_score > 1e5) {
     wrong += "\nscores of up to " + formatted("%.1e", check.largest_score) +
              ": P = e^(score - LSE), and fp32 keeps too few digits of such an LSE;\nwith scores up "

@@ -1,5 +1,5 @@
 #pragma once
-// Checks a backward pass: dQ, dK and dV from Q, K, V and dO.
+// Checks a backward pass, that is, dQ, dK and dV from Q, K, V and dO.
 
 #include <cstdint>
 #include <span>
@@ -67,24 +67,24 @@ struct GradientCheck {
 // fp32 and are small compared with 16-bit rounding.
 //
 // The last term is for few queries. The O in D is rounded, which moves D_i by about half an ulp(1)
-// · (√Σ (dO O)² + √Σ (P dP)²); the second root applies to kernels that round P before they divide
-// by the sum. All dS of query i move with D_i, by −P. Over many queries this averages out, and
-// twice its effect on plain attention is enough. With one query, plain attention may have an
+// · (√Σ (dO O)² + √Σ (P dP)²), where the second root applies to kernels that round P before they
+// divide by the sum. All dS of query i move with D_i, by −P. Over many queries this averages out,
+// and twice its effect on plain attention is enough. With one query, plain attention may have an
 // accidentally small error, and a correct kernel would fail once in 20 times. Therefore the bound
 // includes how much two such moves may differ, see Lean.
 //
 // A bound for the root mean square above a quarter of the gradient's own root mean square proves
 // nothing, so the check is then inconclusive and does not pass. (For O this test uses the bound per
-// element. Gradients are uneven: a key that most queries attend to has elements a hundred times as
-// large as others, with roundings as large as those others.) The test does not apply where the
-// gradient's root mean square is at most the third term or, for dV, 0: with one key dQ = dK = 0,
-// and only fp32's rounding noise may remain.
+// element. Gradients are uneven, because a key that most queries attend to has elements a hundred
+// times as large as others, with roundings as large as those others.) The test does not apply where
+// the gradient's root mean square is at most the third term or, for dV, 0. For example, with one
+// key dQ = dK = 0, and only fp32's rounding noise may remain.
 //
-// Large problems are checked on a sample of about `budget` operations: all rows of some heads of K
-// and V (the first, the last and evenly spread ones). If one head is too much, the sample is evenly
-// spread rows of dQ, dK and dV of one head that the seed chooses, at least 64 of each. (A row of dK
-// needs the LSE of every query, which alone exceeds the budget at lengths above about 4000 with dim
-// 128.) Every element is checked for NaN and Inf.
+// Large problems are checked on a sample of about `budget` operations, which are all rows of some
+// heads of K and V (the first, the last and evenly spread ones). If one head is too much, the
+// sample is evenly spread rows of dQ, dK and dV of one head that the seed chooses, at least 64 of
+// each. (A row of dK needs the LSE of every query, which alone exceeds the budget at lengths above
+// about 4000 with dim 128.) Every element is checked for NaN and Inf.
 GradientCheck check_gradients(const Problem& problem, std::span<const float> d_o,
                               std::span<const float> d_q, std::span<const float> d_k,
                               std::span<const float> d_v, uint64_t seed = 0,

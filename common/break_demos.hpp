@@ -1,5 +1,5 @@
 #pragma once
-// Makes breaks show their effect: runs the input that shows a break and compares the broken run
+// Makes breaks show their effect. It runs the input that shows a break and compares the broken run
 // with the intact one.
 
 #include <cstdint>

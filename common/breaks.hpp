@@ -1,5 +1,5 @@
 #pragma once
-// Named breaks: each switches one necessary line of an algorithm off.
+// Each named break switches one necessary line of an algorithm off.
 
 #include <cstdint>
 #include <span>

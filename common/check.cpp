@@ -14,7 +14,7 @@
 namespace fa {
 namespace {
 
-// Returns the rows to check, ascending: all, or as many as the budget allows.
+// Returns the rows to check, ascending, which are all, or as many as the budget allows.
 std::vector<int64_t> rows_to_check(const Problem& problem, uint64_t seed) {
   const Shape& shape = problem.shape;
   const double cost = 8.0 * static_cast<double>(shape.kv) * static_cast<double>(shape.dim);

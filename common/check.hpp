@@ -51,10 +51,10 @@ struct Comparison {
                              // finite
   int64_t mismatches = 0;    // elements not within the bound, including the nonfinite ones
   double max_abs_error = 0;  // NaN if any difference is NaN
-  double rms_error = 0;      // root mean square of the differences; NaN if any is NaN
-  double relative_error = 0;  // ‖got − expected‖ / ‖expected‖; NaN if any difference is NaN
+  double rms_error = 0;      // root mean square of the differences, or NaN if any is NaN
+  double relative_error = 0;  // ‖got − expected‖ / ‖expected‖, or NaN if any difference is NaN
   double bound = 0;
-  int64_t first_bad = -1;        // flat index of the first mismatch; -1: none
+  int64_t first_bad = -1;        // flat index of the first mismatch, or -1
   double expected = 0, got = 0;  // values at first_bad
 
   bool passed() const { return same_shape && elements > 0 && mismatches == 0; }
@@ -92,9 +92,9 @@ struct CheckResult {
 // with n = max(2, dim / 64), because a score is a sum of dim products. The same rule applies to the
 // root mean square over all elements, which detects a small error of the same sign everywhere that
 // the bound per element would accept. It adds half an ulp(1) · |O|, divided by the root of the
-// number of rows over which it averages out: a row with one large weight is off as a whole by the
-// rounding of that weight, but plain attention, whose largest weight is 1, makes no such error. LSE
-// is fp32 in every dtype. Its bound is
+// number of rows over which it averages out, because a row with one large weight is off as a whole
+// by the rounding of that weight, but plain attention, whose largest weight is 1, makes no such
+// error. LSE is fp32 in every dtype. Its bound is
 //
 //   2 · (max LSE error of plain attention + the largest sum_rounding, see reference_row)
 //         + four units in the last place of fp32 at the largest |LSE|
@@ -116,10 +116,11 @@ struct CheckResult {
 //
 // A bound above a quarter of the root mean square of O proves nothing, so the check is then
 // inconclusive and does not pass. (This does not apply where the bound is the smallest number of
-// the dtype: then O is 0 and must be 0.) With e4m3 weights the test uses the bound of the root mean
-// square, as for gradients. With errors of some percent, the largest of thousands is a quarter of O
-// wherever the mean of O is 0, even in a correct kernel, but their root mean square is still known
-// well. reference/check.py has the same rule, and reference/test_golden.cpp compares the two.
+// the dtype, because then O is 0 and must be 0.) With e4m3 weights the test uses the bound of the
+// root mean square, as for gradients. With errors of some percent, the largest of thousands is a
+// quarter of O wherever the mean of O is 0, even in a correct kernel, but their root mean square is
+// still known well. reference/check.py has the same rule, and reference/test_golden.cpp compares
+// the two.
 //
 // Large problems are checked on a sample of rows (the first, the last, and evenly spread ones with
 // a random offset; about 2·10¹⁰ operations). Every element of O is checked for NaN and Inf.

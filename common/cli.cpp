@@ -9,7 +9,7 @@
 namespace fa {
 
 struct Cli::Impl {
-  std::unique_ptr<CLI::App> owned;  // top level only; it owns the subcommands
+  std::unique_ptr<CLI::App> owned;  // top level only, which owns the subcommands
   CLI::App* app;
   std::vector<std::unique_ptr<Cli>> commands;
   std::vector<std::function<void()>> conversions;  // run after parsing, because our conversions are

@@ -1,6 +1,6 @@
 #pragma once
-// Command lines: a thin layer over CLI11, which only cli.cpp includes because it compiles slowly.
-// parse.hpp parses the numbers strictly.
+// Command lines, as a thin layer over CLI11, which only cli.cpp includes because it compiles
+// slowly. parse.hpp parses the numbers strictly.
 
 #include <cstdint>
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace fa {
 
-// A program's own option whose value is a whole number. 0 to 1: a switch. If 0 is accepted, it
+// A program's own option whose value is a whole number. 0 to 1 is a switch. If 0 is accepted, it
 // means off, or that the program chooses.
 struct IntegerOption {
   const char* name;  // "--stages"

@@ -17,7 +17,7 @@ enum Feature : uint32_t {
   PACKED = 1u << 6,    // sequences of different lengths, stored consecutively
   SOFTCAP = 1u << 7,   // scores that pass through c tanh(s / c)
   ALIBI = 1u << 8,     // scores that decrease with the distance
-  REPEATS = 1u << 9,   // tensors that repeat a row, a head or a batch: a stride of 0
+  REPEATS = 1u << 9,   // tensors that repeat a row, a head or a batch, with a stride of 0
   SINKS = 1u << 10,    // a logit per head that takes part in the softmax's sum only
 };
 

@@ -42,8 +42,8 @@ void write_all(int descriptor, std::string_view bytes, const std::string& path) 
   }
 }
 
-// Returns the file that a path names: the end of a chain of symbolic links, in a directory without
-// links. Neither the file nor the directory has to exist.
+// Returns the file that a path names, which is the end of a chain of symbolic links, in a directory
+// without links. Neither the file nor the directory has to exist.
 fs::path target_of(const std::string& path) {
   std::error_code error;
   fs::path target = path;

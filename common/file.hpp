@@ -20,7 +20,7 @@ void write_file(const std::string& path, std::string_view bytes);
 // A file that a command line names.
 struct FileArgument {
   std::string option, path;
-  bool written;  // written by the program; otherwise only read
+  bool written;  // written by the program, or else only read
 };
 
 // Throws InputError if write_file would fail for a file to be written, or if such a file is also

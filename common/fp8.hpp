@@ -1,8 +1,8 @@
 #pragma once
 // e4m3, the 8-bit floating-point format of FP8 attention, as plain bits: 1 sign, 4 exponent and 3
 // mantissa bits, bias 7. The largest value is 448. There is no Inf, and of 256 codes only 0x7f and
-// 0xff are NaN. Format: OCP 8-bit Floating Point Specification 1.0. The layout is that of CUDA's
-// __nv_fp8_e4m3.
+// 0xff are NaN. The format is from the OCP 8-bit Floating Point Specification 1.0. The layout is
+// that of CUDA's __nv_fp8_e4m3.
 
 #include <bit>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// libFuzzer target for the .npy reader: any bytes give either a consistent array or an InputError
-// of one printable line. Build and run with clang:
+// libFuzzer target for the .npy reader. Any bytes must give either a consistent array or an
+// InputError of one printable line. Build and run with clang:
 //   cmake --preset fuzz && cmake --build --preset fuzz --target fuzz_npy
 //   reference/fuzz_corpus.py --out build-fuzz/corpus
 //   build-fuzz/bin/fuzz_npy -max_len=4096 build-fuzz/corpus

@@ -25,7 +25,7 @@ struct Lean {
 
   void add(double norm);
   void include(const Lean& other);
-  // Returns by how much two such moves may differ: with one query, or one that outweighs the
+  // Returns by how much two such moves may differ. With one query, or one that outweighs the
   // others, √2 times its norm; with n equal queries, √2 / √n times the sum of the norms.
   double spread() const;
 };
@@ -86,7 +86,7 @@ struct GradientCost {
 };
 GradientCost cost_of_gradients(const Problem& problem);
 
-// All gradients in float64: dQ has the shape of Q, dK and dV those of K and V.
+// All gradients in float64, where dQ has the shape of Q, dK and dV those of K and V.
 struct Gradients {
   std::vector<double> dq, dk, dv;
 };

@@ -8,11 +8,12 @@
 
 namespace fa {
 
-struct bf16 {  // 1 sign, 8 exponent, 7 mantissa bits: fp32's range, two to three decimal digits
+struct bf16 {  // 1 sign, 8 exponent, 7 mantissa bits, with fp32's range, two to three decimal
+               // digits
   uint16_t bits;
 };
 
-struct fp16 {  // 1 sign, 5 exponent, 10 mantissa bits: largest finite value 65504
+struct fp16 {  // 1 sign, 5 exponent, 10 mantissa bits, largest finite value 65504
   uint16_t bits;
 };
 
@@ -56,7 +57,7 @@ constexpr float to_float(fp16 value) {
   if (exponent == 0x1fu) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
   if (exponent != 0)
     return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
-  const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;  // zero or subnormal: exact
+  const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;  // zero or subnormal, exact
   return sign ? -magnitude : magnitude;
 }
 

@@ -7,7 +7,8 @@
 
 namespace fa {
 
-// A JSON value in a header: only sources include nlohmann/json.hpp, which takes 2 s to compile.
+// A JSON value in a header, because only sources include nlohmann/json.hpp, which takes 2 s to
+// compile.
 using JsonPointer = std::shared_ptr<nlohmann::json>;
 JsonPointer shared_json(nlohmann::json value);
 

@@ -24,7 +24,7 @@ struct LaunchConfig {
   size_t smem_bytes = 0;   // dynamic shared memory per block
   Dim3 cluster = {};       // blocks per cluster, which run at the same time and can synchronize
                            // (sm_90)
-  void* stream = nullptr;  // cudaStream_t; nullptr: the calling thread's (set_gpu_stream)
+  void* stream = nullptr;  // cudaStream_t, or nullptr for the calling thread's (set_gpu_stream)
 };
 
 }  // namespace fa

@@ -1,6 +1,6 @@
 #pragma once
-// Masks and what else changes scores: which keys a query sees, softcap, ALiBi, shared heads. A
-// program takes their options on its command line by listing their features.
+// Masks and everything else that changes scores, which is the keys that a query sees, softcap,
+// ALiBi, shared heads. A program takes their options on its command line by listing their features.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -28,9 +28,9 @@ struct Masks {
   // A query sees the keys from window_left before its own position to window_right after it. -1
   // means no limit.
   int64_t window_left = -1, window_right = -1;
-  std::vector<int64_t> q_starts = {}, kv_starts = {};  // starts of sequences; empty: not packed
-  std::vector<int64_t> lengths = {};  // [batch]: keys of each sequence, a prefix of K; empty: all
-  double softcap = 0;  // c: a score s becomes c tanh(s / c) before the mask; 0: unchanged
+  std::vector<int64_t> q_starts = {}, kv_starts = {};  // starts of sequences, empty if not packed
+  std::vector<int64_t> lengths = {};  // [batch]: keys of each sequence, first in K, or empty
+  double softcap = 0;  // c: a score s becomes c tanh(s / c) before the mask, unless c is 0
   bool alibi = false;  // subtract alibi_slope(head) times the distance from each score
 
   int64_t right() const { return causal ? 0 : window_right; }
@@ -81,7 +81,7 @@ class MaskOptions {
 // Throws InputError for an option of a feature that the program lacks.
 [[noreturn]] void refuse_option(const char* option, uint32_t feature);
 
-// Parses "a,b,...": numbers that `what` describes.
+// Parses "a,b,...", the numbers that `what` describes.
 std::vector<int64_t> parse_lengths(const char* option, const std::string& text, const char* what,
                                    int64_t maximum);
 

@@ -11,9 +11,9 @@
 
 namespace fa {
 
-// Returns the bytes that this process may use: the machine's memory, or the limit of its cgroup (v1
-// or v2; for example a container's), if that is smaller. Tests set `root`, a prefix of /proc and
-// /sys.
+// Returns the bytes that this process may use, which are the machine's memory, or the limit of its
+// cgroup (v1 or v2; for example a container's), if that is smaller. Tests set `root`, a prefix of
+// /proc and /sys.
 double memory_bytes(const std::string& root = "");
 
 // Thrown if an allocation would exceed the limit of the current MemoryProbe.
@@ -72,7 +72,7 @@ struct CountingAllocator {
 template <class T>
 using counted_vector = std::vector<T, CountingAllocator<T>>;
 
-// Returns for example "1.5 MiB": three significant digits, binary units.
+// Returns for example "1.5 MiB", with three significant digits, binary units.
 std::string format_bytes(double bytes);
 
 }  // namespace fa

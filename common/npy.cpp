@@ -37,7 +37,7 @@ std::string shown(std::string_view text) {
   return line;
 }
 
-// Reads the header: a Python dictionary such as
+// Reads the header, a Python dictionary such as
 //   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
 class HeaderParser {
  public:

@@ -1,6 +1,6 @@
 #pragma once
-// Reads and writes NumPy's .npy files, versions 1.0 to 3.0: little-endian float16, float32, float64
-// and int32 in C order. Format: numpy.lib.format in NumPy's documentation.
+// Reads and writes NumPy's .npy files, versions 1.0 to 3.0, with little-endian float16, float32,
+// float64 and int32 in C order. Format: numpy.lib.format in NumPy's documentation.
 
 #include <cstdint>
 #include <span>

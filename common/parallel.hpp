@@ -6,12 +6,12 @@
 
 namespace fa {
 
-// Returns the number of threads that this process may use: FA_THREADS if set (1 to 1024), otherwise
-// the number of available cores.
+// Returns the number of threads that this process may use, which is FA_THREADS if set (1 to 1024),
+// otherwise the number of available cores.
 int hardware_threads();
 
-// Calls work(index, thread) for every index in [0, count), on up to `threads` threads (0: all).
-// `thread` is in [0, threads), and no two concurrent calls have the same number. The first
+// Calls work(index, thread) for every index in [0, count), on up to `threads` threads (0 means
+// all). `thread` is in [0, threads), and no two concurrent calls have the same number. The first
 // exception is rethrown after all threads have stopped. The threads are kept for the next call.
 // While they are busy with another call (from another thread, or an enclosing one), the caller
 // executes more of the work itself.

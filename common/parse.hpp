@@ -1,5 +1,5 @@
 #pragma once
-// Parses numbers strictly: no saturation, no trailing text, no NaN.
+// Parses numbers strictly, with no saturation, no trailing text, no NaN.
 
 #include <cstdint>
 #include <string>

@@ -15,7 +15,7 @@
 namespace fa {
 namespace {
 
-// SplitMix64 (Steele, Lea and Flood 2014): maps a counter to 64 well-mixed bits.
+// SplitMix64 (Steele, Lea and Flood 2014) maps a counter to 64 well-mixed bits.
 uint64_t mix(uint64_t counter) {
   uint64_t z = counter * 0x9e3779b97f4a7c15u;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;

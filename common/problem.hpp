@@ -1,5 +1,6 @@
 #pragma once
-// An attention problem: O = softmax(scale · Q Kᵀ) V for every batch and head, and its tensors.
+// An attention problem, which is O = softmax(scale · Q Kᵀ) V for every batch and head, and its
+// tensors.
 
 #include <cstdint>
 #include <functional>
@@ -22,14 +23,14 @@ struct Problem : Masks {
   int64_t group = 1;              // number of consecutive heads of Q that share a head of K and V
   std::vector<float> q;           // [batch, heads, q, dim]
   std::vector<float> k, v;        // [batch, kv_heads, kv, dim]
-  std::vector<float> d_o = {};    // shape of Q, of a backward pass: the gradient of the loss by O
-  std::vector<float> sinks = {};  // [heads], −inf for none: see sink_of; empty: none
-  // Changes a score before the softmax. The result −inf hides the key. Empty: no change.
+  std::vector<float> d_o = {};    // shape of Q, of a backward pass, the gradient of the loss by O
+  std::vector<float> sinks = {};  // [heads], −inf for none, see sink_of; empty without sinks
+  // Changes a score before the softmax. The result −inf hides the key. Empty means no change.
   std::function<double(double score, int64_t head, int64_t query, int64_t key)> modify_score = {};
-  std::vector<double> lse_offset = {};  // [batch, heads, q], added to LSE; empty: nothing
+  std::vector<double> lse_offset = {};  // [batch, heads, q], added to LSE, unless it is empty
   std::vector<double> v_mean = {};      // [batch, kv_heads, dim], added to each row of V
-  // The kernel rounds the weights to e4m3, scaled so that the largest of a row is this number. 0:
-  // it rounds them to dtype.
+  // The kernel rounds the weights to e4m3, scaled so that the largest of a row is this number. With
+  // 0 it rounds them to dtype.
   float e4m3_weight = 0;
 
   int64_t kv_heads() const { return shape.heads / group; }
@@ -39,12 +40,12 @@ struct Problem : Masks {
   Keys keys_of(int64_t batch, int64_t query) const;
 };
 
-// The tensors of a run: the inputs, and the outputs of the passes that it computes. Outputs are
-// full of NaN before the run, so an unwritten element is visible.
+// The tensors of a run, which are the inputs, and the outputs of the passes that it computes.
+// Outputs are full of NaN before the run, so an unwritten element is visible.
 struct Tensors : Problem {
   std::vector<float> o = {}, lse = {};           // [batch, heads, q, dim], [batch, heads, q]
   std::vector<float> dq = {}, dk = {}, dv = {};  // shapes of Q, K and V
-  std::vector<float> d_sinks = {};               // [heads]; empty without sinks
+  std::vector<float> d_sinks = {};               // [heads], empty without sinks
   bool two_dimensional = false;                  // files have the form [L,D]
 };
 

@@ -22,7 +22,7 @@ struct Output {
   std::vector<float> Tensors::*values;
   std::vector<int64_t> (*shape)(const Problem&);
   uint32_t pass;
-  uint32_t feature = 0;  // that a program needs to have it; 0: all programs of the pass have it
+  uint32_t feature = 0;  // that a program needs to have it, or 0 if all have it
 };
 constexpr Output OUTPUTS[] = {
     {"--out", "write O to this .npy file (float32)", &Tensors::o, like_q, FORWARD},

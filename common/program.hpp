@@ -1,7 +1,7 @@
 #pragma once
-// The steps of an attention program (chapters 02 and later) that are the same in every chapter:
-// parse the command line, make the tensors, report. A chapter's main.cpp calls them, and runs and
-// checks its own algorithm in between.
+// The steps of an attention program (chapters 02 and later) that are the same in every chapter,
+// namely parse the command line, make the tensors, report. A chapter's main.cpp calls them, and
+// runs and checks its own algorithm in between.
 
 #include <cstdint>
 #include <functional>
@@ -33,7 +33,7 @@ struct Program {
   uint32_t passes = FORWARD;         // bits of Pass, which decide the tensors it reads and writes
   bool has_device = false;           // chapters 03 on: --device --schedule-seed --events
   std::span<const IntegerOption> options = {};
-  // Throws InputError if the chapter does not support the shape; null: it supports every shape.
+  // Throws InputError if the chapter does not support the shape. Null supports every shape.
   void (*check_shape)(const Shape&) = nullptr;
 };
 
@@ -51,7 +51,7 @@ class Arguments {
   std::string command;              // the chosen subcommand, which has its own options, or ""
   std::vector<std::string> breaks;  // names
   uint32_t break_bits = 0;          // the chosen bits of Program::breaks
-  std::string device;               // auto, gpu or emulator; empty if the program has no choice
+  std::string device;               // auto, gpu or emulator, empty if the program has no choice
   std::vector<int> options;         // values of Program::options
   bool profile = false, bench = false;
   bool allow_undefined = false;  // runs a break on the GPU although its behaviour is undefined
@@ -92,10 +92,10 @@ struct Run {
   std::string device = "cpu";
   std::string title;  // name of the algorithm and its settings: "tiled, block 64 x 64"
   double time_ms = 0;
-  std::string notes;  // further lines of output, each ending in \n: trace, profile, hazards
+  std::string notes;  // further lines of output, each ending in \n, such as trace, profile, hazards
   JsonPointer hazards, profile;  // as in --json; null: [] and {}
-  bool hazardous = false;        // a hazard was found: exit 1 even if the numbers agree
-  // For comparison with another run: the emulator's counters, and fp32 numbers before their
+  bool hazardous = false;        // a hazard was found, so exit 1 even if the numbers agree
+  // For comparison with another run, the emulator's counters, and fp32 numbers before their
   // rounding.
   std::map<std::string, int64_t> counters = {};
   std::vector<float> unrounded = {};

@@ -30,7 +30,7 @@ RowFacts attention_row(const Problem& problem, int64_t batch_head, int64_t query
   Real m = sink;
   for (int64_t j = 0; j < visible; ++j) {
     s[j] = scores(keys.begin + j).value;
-    if (s[j] == -kInfinity) continue;  // masked: no score
+    if (s[j] == -kInfinity) continue;  // masked, so no score
     m = std::max(m, s[j]);
     facts.largest_score = std::max(facts.largest_score, std::abs(double(s[j])));
   }

@@ -14,8 +14,8 @@ struct RowFacts {
   double sum_rounding = 0;  // see reference_row
 };
 
-// Computes row `query` of O in float64 from the problem's rounded inputs: softmax(scale · q Kᵀ) V
-// with the row maximum subtracted. `o` is [dim]. A fully masked row gives 0 and LSE −inf, or the
+// Computes row `query` of O in float64 from the problem's rounded inputs, as softmax(scale · q Kᵀ)
+// V with the row maximum subtracted. `o` is [dim]. A fully masked row gives 0 and LSE −inf, or the
 // sink of its head.
 //
 // sum_rounding bounds the change of LSE in a kernel that sums P after rounding it to the dtype:
@@ -28,12 +28,12 @@ struct RowFacts {
 RowFacts reference_row(const Problem& problem, int64_t batch_head, int64_t query,
                        std::span<double> o);
 
-// Computes the same row as plain attention with fp32 scores: products are accumulated in fp32, and
-// P and O are rounded to the dtype. A 16-bit kernel may differ from reference_row by twice as much
-// as this row. FlashAttention's own tests also round S, so they hardly test sharp softmax: bf16
-// scores in the hundreds are off by 1, and their weights by a factor of e. e4m3 weights are rounded
-// to other multiples if the maximum differs, so `shift` multiplies the largest weight before it is
-// rounded.
+// Computes the same row as plain attention with fp32 scores, where products are accumulated in
+// fp32, and P and O are rounded to the dtype. A 16-bit kernel may differ from reference_row by
+// twice as much as this row. FlashAttention's own tests also round S, so they hardly test sharp
+// softmax, because bf16 scores in the hundreds are off by 1, and their weights by a factor of e.
+// e4m3 weights are rounded to other multiples if the maximum differs, so `shift` multiplies the
+// largest weight before it is rounded.
 RowFacts plain_row(const Problem& problem, int64_t batch_head, int64_t query, std::span<float> o,
                    float shift = 1);
 

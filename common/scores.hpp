@@ -25,7 +25,7 @@ Real dot(const float* a, const float* b, int64_t count) {
 // A score and its derivative with respect to scale · q·k.
 template <class Real>
 struct Score {
-  Real value;           // −inf: modify_score masks the key
+  Real value;           // −inf if modify_score masks the key
   Real derivative = 1;  // 1 − tanh² with a softcap, otherwise 1
 };
 

@@ -11,8 +11,8 @@
 
 namespace fa {
 
-// Sizes of one attention problem: Q and O are [batch, heads, q, dim], K and V [batch, heads, kv,
-// dim].
+// Sizes of one attention problem, where Q and O are [batch, heads, q, dim], K and V [batch, heads,
+// kv, dim].
 struct Shape {
   int64_t batch = 1, heads = 1, q = 1, kv = 1, dim = 1;
 
@@ -33,8 +33,8 @@ inline constexpr int64_t kMostElements = int64_t{1} << 40;  // per tensor
 // Throws InputError if a tensor of this shape has more than kMostElements.
 void check_addressable(const Shape& shape, const std::string& what);
 
-// Returns how many keys query i sees: keys [0, visible). Key j is masked from query i when j > i +
-// (kv - q), so the last query sees every key.
+// Returns how many keys query i sees, which are keys [0, visible). Key j is masked from query i
+// when j > i + (kv - q), so the last query sees every key.
 inline int64_t visible_keys(const Shape& shape, bool causal, int64_t query) {
   if (!causal) return shape.kv;
   const int64_t visible = query + (shape.kv - shape.q) + 1;

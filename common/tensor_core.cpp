@@ -12,7 +12,7 @@
 #define FA_HAS_AVX2_TWIN
 #endif
 
-#pragma GCC diagnostic ignored "-Wpsabi"  // about vectors as parameters: all such calls are inlined
+#pragma GCC diagnostic ignored "-Wpsabi"  // about vectors as parameters
 
 namespace fa {
 
@@ -63,7 +63,7 @@ Term split(float x, int min_exponent) {
   if (biased != 0) significand |= 1 << kFp32Bits;
   int exponent = std::max(biased, 1) - kFp32Bias;
   if (exponent < min_exponent) {
-    significand >>= min_exponent - exponent;  // exact: a subnormal number of its type
+    significand >>= min_exponent - exponent;  // exact, because it is a subnormal number of its type
     exponent = min_exponent;
   }
   return {bits >> 31 != 0 ? -significand : significand, exponent};
@@ -160,7 +160,7 @@ template <class T, int LANES, class V = Vectors<LANES>>
     quantum[half] = load<Floats>(&quantum_bits);
     inverse[half] = load<Floats>(&inverse_bits);
   }
-  // In quanta, truncated toward zero. The sum of the products is below 2^31; with c it may be
+  // In quanta, truncated toward zero. The sum of the products is below 2^31, but with c it may be
   // larger.
   Words total[2] = {};
   for (int k = 0; k < rule.products; ++k) {

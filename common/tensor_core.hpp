@@ -55,7 +55,7 @@ void tensor_core_multiply(float* sums, int columns, const uint32_t* a, const uin
 inline constexpr int kWordsAtATime = 8;
 
 /// The same for one column and any number of rows, with factors given as fp32 values that are exact
-/// in T: sums[i] = tensor_core_sum<T>(sums[i], a + i, a_stride, b).
+/// in T. It computes sums[i] = tensor_core_sum<T>(sums[i], a + i, a_stride, b).
 template <class T>
 void tensor_core_add(float* sums, int rows, const float* a, int64_t a_stride, const float* b);
 

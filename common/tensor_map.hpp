@@ -1,7 +1,7 @@
 #pragma once
-// The content of a tensor map: where a tensor is in global memory, which box of it one instruction
-// copies, and how the box is laid out in shared memory. common/gpu converts it to a CUtensorMap;
-// the emulator uses it directly.
+// The content of a tensor map, which is where a tensor is in global memory, which box of it one
+// instruction copies, and how the box is laid out in shared memory. common/gpu converts it to a
+// CUtensorMap; the emulator uses it directly.
 
 #include <cstdint>
 #include <initializer_list>
@@ -36,7 +36,7 @@ struct TensorBox {
 
   const void* data = nullptr;
   int element_bytes = 0, rank = 0;
-  int64_t sizes[kMaxRank] = {};    // in elements; dimension 0 is contiguous
+  int64_t sizes[kMaxRank] = {};    // in elements, where dimension 0 is contiguous
   int64_t strides[kMaxRank] = {};  // in bytes; [0] is element_bytes
   int box[kMaxRank] = {};          // in elements
   Swizzle swizzle = Swizzle::none;

@@ -37,7 +37,7 @@ struct Cost {
 
 struct Run {
   std::vector<Step> steps;                 // one per instruction, or empty without keep_steps
-  std::vector<std::vector<float>> memory;  // [array][cell]; NaN before the first STORE
+  std::vector<std::vector<float>> memory;  // [array][cell], NaN before the first STORE
   Cost cost;
 };
 

@@ -156,8 +156,8 @@ int print_all_optima() {
   return fa::kAgreed;
 }
 
-// Returns the path of a program. `name` is a path, or the name of a chapter's program: element for
-// programs/element.txt.
+// Returns the path of a program. `name` is a path, or the name of a chapter's program, such as
+// element for programs/element.txt.
 std::string find_program(const std::string& name) {
   const std::string shipped = shipped_program_path(name);
   return !std::filesystem::exists(name) && std::filesystem::exists(shipped) ? shipped : name;

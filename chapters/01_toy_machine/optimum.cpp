@@ -42,8 +42,8 @@ constexpr int kMostRegisters = 8;
 constexpr int kMatrixA = 0;
 constexpr int kMatrixB = 1;
 
-// The content of a register as a number below 32: nothing useful, one of the 8 inputs, or for one
-// of the 4 outputs the term of k = 0, the term of k = 1, or their sum.
+// The content of a register as a number below 32, which stands for nothing useful, one of the 8
+// inputs, or for one of the 4 outputs the term of k = 0, the term of k = 1, or their sum.
 using Value = std::uint8_t;
 constexpr Value kFree = 0;
 constexpr int kSum = 2;
@@ -56,7 +56,8 @@ constexpr bool is_output(Value v) { return v >= 9; }
 constexpr int cell_of(Value v) { return (v - 9) / 3; }
 constexpr int part_of(Value v) { return (v - 9) % 3; }
 
-// The content of an output's cell in DRAM, in two bits: nothing, one term, or the finished sum.
+// The content of an output's cell in DRAM, in two bits, which stand for nothing, one term, or the
+// finished sum.
 constexpr int kNothing = 0;
 constexpr int kFinished = 3;
 constexpr int parked(int term) { return 1 + term; }
@@ -86,7 +87,7 @@ class Search {
   Optimum run();
 
  private:
-  // Returns a bit mask of the terms of c_cell that are in a register or in DRAM: bit k for
+  // Returns a bit mask of the terms of c_cell that are in a register or in DRAM, with bit k for
   // a_ik·b_kj.
   int terms_done(const State& s, int cell) const {
     if (s.dram[cell] == kFinished) return 3;
@@ -116,8 +117,9 @@ class Search {
     return needed;
   }
 
-  // Returns a lower bound for the cycles that any program needs from this state: its MACs, its
-  // final STOREs, and one LOAD for each needed input and each saved term that is in no register.
+  // Returns a lower bound for the cycles that any program needs from this state, which are its
+  // MACs, its final STOREs, and one LOAD for each needed input and each saved term that is in no
+  // register.
   int cycles_left_at_least(const State& s) const {
     int cycles = 0;
     for (int cell = 0; cell < 4; ++cell) {

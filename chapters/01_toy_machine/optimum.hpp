@@ -10,7 +10,8 @@
 
 namespace ch01 {
 
-// The searched programs: all, or only those that finish an element of C before they begin another.
+// The searched programs are all, or only those that finish an element of C before they begin
+// another.
 enum class Schedule { kAll, kInner };
 
 struct Optimum {

@@ -26,7 +26,7 @@ Program parse_program(const std::string& text, const std::string& name);
 // Reads and parses a file. Also throws fa::InputError if the file cannot be read.
 Program read_program(const std::string& path);
 
-// Checks the program without computing: every register exists and is written before it is read,
+// Checks the program without computing. Every register exists and is written before it is read,
 // every cell is written before it is read, and a MAC's operands follow the operand rule. Throws
 // fa::InputError with line and column. A program that passes cannot fail at run time.
 void validate(const Program& program);

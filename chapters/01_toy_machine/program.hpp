@@ -1,4 +1,4 @@
-// A parsed trace: the machine, the arrays in DRAM and the instructions.
+// A parsed trace, which has the machine, the arrays in DRAM and the instructions.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@ namespace ch01 {
 // The two machines have the same registers and DRAM but different instructions.
 enum class Machine { kMac, kAlu };
 
-// The registers that a MAC may multiply: only R0 and R1, or any two.
+// The registers that a MAC may multiply, either only R0 and R1, or any two.
 enum class OperandRule { kFixed, kAny };
 
 enum class Op { kLoad, kStore, kMacZ, kMac, kMax, kSub, kExp, kAdd, kMul, kDiv, kMov };
@@ -55,7 +55,7 @@ struct Place {
 
 struct Instruction {
   Op op = Op::kLoad;
-  std::vector<int> registers;           // in the order of the text: sources, then the destination
+  std::vector<int> registers;           // in the order of the text, sources, then the destination
   Cell cell;                            // LOAD and STORE only
   std::string result_name;              // `-> name`: the table's name of the result, or empty
   std::vector<std::string> removed_by;  // `@name`: omitted with --break name

@@ -1,4 +1,4 @@
-// Prints a run: the table, the cost, the result and the JSON file.
+// Prints a run, that is, the table, the cost, the result and the JSON file.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -14,7 +14,7 @@ namespace ch01 {
 // as a formula and, below it, as a number. Needs a run with `keep_steps`.
 std::string table_text(const Program& program, const Run& run);
 
-// Returns three lines: cycles, DRAM traffic and arithmetic intensity.
+// Returns three lines, which are cycles, DRAM traffic and arithmetic intensity.
 std::string cost_text(const Cost& cost);
 
 // Returns the outputs row by row and whether they agree with the direct computation.

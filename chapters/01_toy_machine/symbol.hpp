@@ -20,10 +20,10 @@ Symbol divide(const Symbol& a, const Symbol& b);    // a/b
 Symbol maximum(const Symbol& a, const Symbol& b);   // max(a, b, …)
 Symbol exponential(const Symbol& a);                // e^a, e^(a − b)
 
-// Returns a number as tables and messages show it: six digits, integers in full, NaN, Inf.
+// Returns a number as tables and messages show it, with six digits, integers in full, NaN, Inf.
 std::string number_text(double value);
 
-// Returns the width on the screen: the number of UTF-8 code points.
+// Returns the width on the screen, which is the number of UTF-8 code points.
 int width_of(const std::string& text);
 
 // Returns the formula in at most `width` characters. A long sum keeps its first and last terms.

@@ -1,4 +1,4 @@
-// The numbers of the lesson: costs, results, breaks, tables and JSON.
+// The lesson's numbers, such as costs, results, breaks, tables and JSON.
 #include <doctest/doctest.h>
 
 #include <cmath>

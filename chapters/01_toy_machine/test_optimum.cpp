@@ -17,9 +17,9 @@ using namespace ch01;
 
 namespace {
 
-// A value is a set of monomials: bits 0 to 7 are the inputs and bits 8 to 15 the products, two per
-// output. The machine may compute anything. A result that is neither an input nor part of one
-// output is dropped, because it is useless (point 1 of the proof in optimum.cpp).
+// A value is a set of monomials, where bits 0 to 7 are the inputs and bits 8 to 15 the products,
+// two per output. The machine may compute anything. A result that is neither an input nor part of
+// one output is dropped, because it is useless (point 1 of the proof in optimum.cpp).
 class PlainSearch {
  public:
   PlainSearch(int registers, bool fixed) : registers_(registers), fixed_(fixed) {
@@ -226,7 +226,7 @@ TEST_CASE("plain breadth-first search finds the same") {
   }
 }
 
-// takes up to a minute and 140 MB: test_ch01_optimum --no-skip
+// takes up to a minute and 140 MB, with test_ch01_optimum --no-skip
 TEST_CASE("plain breadth-first search, four registers" * doctest::skip()) {
   CHECK(PlainSearch(4, true).fewest_cycles() == 23);
   CHECK(PlainSearch(4, false).fewest_cycles() == 22);

@@ -56,8 +56,8 @@ int64_t needed_bytes(const fa::Problem& problem, const Options& options) {
   }
 }
 
-// Returns the message for a memory limit that is too low: the required bytes, and the largest
-// length that would fit.
+// Returns the message for a memory limit that is too low. It has the required bytes, and the
+// largest length that would fit.
 std::string over_limit(const fa::Problem& problem, const Options& options) {
   const std::string limit = fa::format_bytes(static_cast<double>(options.memory_limit));
   std::string text = std::string("--memory-limit: ") + name(options.algorithm) + " needs " +

@@ -41,9 +41,9 @@ struct Options {
   Tiling tiling;
   ModifierChoice modifier;            // its `causal` equals the problem's
   uint32_t breaks = 0;                // bit mask of BreakBit, only for tiled
-  int threads = 0;                    // 0: all hardware threads
+  int threads = 0;                    // 0 for all hardware threads
   int64_t memory_limit = kNoLimit;    // bytes the algorithm may allocate
-  std::optional<int64_t> traced_row;  // only for tiled: record the steps of this row
+  std::optional<int64_t> traced_row;  // only for tiled, records the steps of this row
 };
 
 struct Report {

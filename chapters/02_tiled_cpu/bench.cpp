@@ -1,4 +1,4 @@
-// Measures from which length tiling is faster: one head, one thread, D = 64, 16 to 4096 keys.
+// Measures from which length tiling is faster, for one head, one thread, D = 64, 16 to 4096 keys.
 //   ch02_bench --benchmark_min_time=0.2
 #include <benchmark/benchmark.h>
 

@@ -33,7 +33,7 @@ inline const std::vector<fa::Break> kBreaks = {
     {"sum-in-16-bit", kSumIn16Bit},
 };
 
-// The algorithm is compiled twice: once without breaks, where has() is false at compile time and
+// The algorithm is compiled twice, once without breaks, where has() is false at compile time and
 // the compiler removes the branches, and once with a bit mask that is only known at run time.
 struct Intact {
   static constexpr bool has(BreakBit) { return false; }

@@ -75,7 +75,7 @@ Row score_tile(const Panel& panel, const float* K, int64_t dim, int64_t first, i
                int64_t diagonal, float* S, Row m) {
   const bool masked = first + count > panel.all_visible;
   for (int64_t j = 0; j < count; j += ROWS) {
-    const float* rows[ROWS];  // past the last key: repeat it, which does not change a maximum
+    const float* rows[ROWS];  // past the last key, repeat it, which does not change a maximum
     FOR_ROWS rows[r] = K + (first + std::min(j + r, count - 1)) * dim;
     Row scores[ROWS];
     multiply(rows, 1, panel.Q, dim, scores);
@@ -105,7 +105,7 @@ Row exponentiate(float* S, int64_t count, const Row& m) {
 void add_values(const Panel& panel, const float* V, int64_t dim, int64_t count, const float* P,
                 const Row& rescale) {
   for (int64_t d = 0; d < dim; d += ROWS) {
-    const float* columns[ROWS];  // past the last row: repeat it, the result is never read
+    const float* columns[ROWS];  // past the last row, repeat it, because the result is never read
     FOR_ROWS columns[r] = V + std::min(d + r, dim - 1);
     Row sum[ROWS];
     multiply(columns, dim, P, count, sum);
@@ -134,7 +134,7 @@ void attend(const Panel& panel, const float* K, const float* V, int64_t dim, int
 int64_t O_floats(int64_t dim) { return (dim + ROWS - 1) / ROWS * ROWS * LANES; }
 int64_t panel_floats(int64_t dim) { return dim * LANES + O_floats(dim) + 2 * LANES; }
 
-// The memory of one thread: the panels of a block, and S of one panel.
+// The memory of one thread, which has the panels of a block, and S of one panel.
 int64_t scratch_floats(int64_t dim) { return PANELS * panel_floats(dim) + BLOCK_KV * LANES; }
 
 Panel load_queries(const float* Q, const fa::Shape& shape, float factor, bool causal,

@@ -12,8 +12,8 @@ namespace ch02 {
 
 // o = softmax(q @ k.T * scale) @ v over [B, H, L, D]
 // lse [B, H, Lq] may be null. A row with no visible key gets o = 0 and lse = -inf. Uses at most
-// `threads` threads (0: all), and fewer if there is little work. The result has the same bits for
-// any number of threads.
+// `threads` threads (0 means all), and fewer if there is little work. The result has the same bits
+// for any number of threads.
 void fast_attention(const float* q, const float* k, const float* v, float* o, float* lse,
                     const fa::Shape& shape, double scale, bool causal, int threads);
 

@@ -96,7 +96,7 @@ Real one_pass_normalised(Score score, fa::View<const Real> v, std::span<Real> o)
   std::fill(o.begin(), o.end(), Real(0));
   for (int64_t j = 0; j < v.rows; ++j) {
     const Real x = score(j), m_before = m, l_before = l;
-    if (x == -kInfinity<Real>) continue;  // hidden key: nothing changes
+    if (x == -kInfinity<Real>) continue;  // masked key, so nothing changes
     m = std::max(m, x);
     const Real rescale = exp_minus(m_before, m), p = exp_minus(x, m);
     l = rescale * l_before + p;

@@ -1,4 +1,4 @@
-// The subcommand ladder: one query, from the definition to one pass.
+// The subcommand ladder takes one query from the definition to one pass.
 
 #include <cmath>
 #include <iostream>

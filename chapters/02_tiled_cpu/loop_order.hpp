@@ -26,7 +26,7 @@ Blocks blocks_for(int64_t fast_elements, int64_t dim, bool round_up);
 enum Matrix { kQ, kK, kV, kS, kP, kO, kState, kMatrices };
 using Elements = std::array<int64_t, kMatrices>;
 
-// One pair of a query tile and a key tile: the elements loaded before it and stored after it.
+// One pair of a query tile and a key tile, with the elements loaded before it and stored after it.
 struct Visit {
   int pass;  // 0, or 0 to 2 for plain attention
   Range queries, keys;
@@ -53,7 +53,7 @@ struct OutputTile {
 // The result of one pair of a query tile and a key tile.
 struct LoopStep {
   Range queries, keys;
-  fa::View<const float> s;                   // [rows, cols]; keys past the end are undefined
+  fa::View<const float> s;                   // [rows, cols], where keys past the end are undefined
   const std::vector<float>&m_tile, &l_tile;  // over this key tile only
   const OutputTile &before, &after;
 };
@@ -69,13 +69,13 @@ struct HeadTensors {
   bool causal = false;
 };
 
-// FlashAttention-1: the outer loop runs over keys, the inner loop over queries. O, m and l are
+// In FlashAttention-1, the outer loop runs over keys, the inner loop over queries. O, m and l are
 // stored in slow memory after every visit, and O is always normalized. The first `resident` tiles
 // of O stay in fast memory.
 LoopTraffic kv_outer(const HeadTensors& head, Blocks blocks, int64_t resident = 0,
                      const LoopObserver& observe = {});
 
-// FlashAttention-2: the outer loop runs over queries, the inner loop over keys. O stays in fast
+// In FlashAttention-2, the outer loop runs over queries, the inner loop over keys. O stays in fast
 // memory until it is finished.
 LoopTraffic q_outer(const HeadTensors& head, Blocks blocks, const LoopObserver& observe = {});
 

@@ -1,4 +1,4 @@
-// Tiled attention on the CPU: from the formula to FlashAttention, one idea at a time.
+// Tiled attention on the CPU, from the formula to FlashAttention, one idea at a time.
 //
 //   ch02_tiled_cpu                                   the chapter as a story
 //   ch02_tiled_cpu --algorithm tiled --causal --trace

@@ -136,7 +136,7 @@ Point kv_outer_point(const fa::Problem& problem) {
   return {'1', "keys outside (FA1)", shape.flops() / bytes, shape.flops() / ms * 1e-6};
 }
 
-// Both axes are logarithmic: FLOP per byte to the right, GFLOP/s upward.
+// Both axes are logarithmic, with FLOP per byte to the right, GFLOP/s upward.
 void draw(const std::vector<Point>& points, double peak, double bandwidth) {
   constexpr int kWidth = 72, kHeight = 13;
   const double left = std::log2(0.25), right = std::log2(256.0);

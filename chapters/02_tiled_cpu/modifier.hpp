@@ -1,6 +1,6 @@
 #pragma once
-// Score modifiers: functions that change a score between scale · q·k and softmax. The result −inf
-// hides the key.
+// Score modifiers are functions that change a score between scale · q·k and softmax. The result
+// −inf hides the key.
 
 #include <algorithm>
 #include <cmath>

@@ -17,7 +17,7 @@ struct SoftmaxRung {
   int reads;                                                       // number of passes over x
 };
 
-// The memory of Naive::run(): S [batch, heads, q, kv], and a work area for each thread.
+// The memory of Naive::run(), which is S [batch, heads, q, kv], and a work area for each thread.
 inline int64_t naive_bytes(const fa::Shape& shape, Tiling tiling, int threads) {
   return shape.rows() * shape.kv * static_cast<int64_t>(sizeof(float)) +
          threads * FastMemory::bytes(tiling, shape.dim);

@@ -1,4 +1,5 @@
-// The subcommand overflow: p, l and o with e^x and no maximum, in every type, for growing scores.
+// The subcommand overflow shows p, l and o with e^x and no maximum, in every type, for growing
+// scores.
 
 #include <cfloat>
 #include <cmath>
@@ -97,7 +98,7 @@ json report(int64_t own_keys) {
   if (own_keys > 0) all_keys = {own_keys};
   for (const Types& types : kTypes) {
     for (const int64_t keys : all_keys) {
-      for (const float value : {0x1p-7f, 1.0f, 0x1p7f}) {  // powers of two: no rounding
+      for (const float value : {0x1p-7f, 1.0f, 0x1p7f}) {  // powers of two, so no rounding
         const Row row{types, keys, value};
         const auto finite = [&](float State::*number) {
           return fine_up_to(row, [=](const State& state) { return std::isfinite(state.*number); });

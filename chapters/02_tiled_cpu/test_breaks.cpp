@@ -226,7 +226,7 @@ TEST_CASE("every break of the arithmetic fails at every input scale at which it 
                {kNoRescale, false, {1.0, 30.0}},  // at 1e-3 all tile maxima are nearly equal
                {kTileRelativeMask, true, {1e-3, 1.0, 30.0}},
                {kStateResetPerBlock, true, {1e-3, 1.0, 30.0}},
-               {kUnmaskedTail, false, {1e-3, 1.0, -30.0}}};  // 30: a score of 0 has no weight
+               {kUnmaskedTail, false, {1e-3, 1.0, -30.0}}};  // 30, so a score of 0 has no weight
   for (const auto& one : cases) {  // clang 14 cannot capture a structured binding
     const uint32_t flag = one.flag;
     for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {

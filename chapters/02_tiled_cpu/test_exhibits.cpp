@@ -1,5 +1,5 @@
-// Bugs of production kernels, each as one break: the symptom that docs/break-it.md describes, and
-// an input for which a test would have missed it.
+// Bugs of production kernels, each as one break, with the symptom that docs/break-it.md describes,
+// and an input for which a test would have missed it.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -176,7 +176,7 @@ TEST_CASE("N = 5, d = 3, M = 59: B_c is 5 rounded up and 4 rounded down; only 4 
   CHECK(down.elements(3) + 2 * down.rows == 60);  // with m and l it exceeds M = 59
   const Ran ran = run({1, 1, 5, 5, 3}, down, false);
   CHECK(ran.agrees);
-  CHECK(ran.steps == 4);  // ⌈5/4⌉ · ⌈5/3⌉; rounding down would give 1 and omit keys
+  CHECK(ran.steps == 4);  // ⌈5/4⌉ · ⌈5/3⌉, because rounding down would give 1 and omit keys
 }
 
 TEST_CASE("kv_outer: after each step O is the attention over the keys seen so far") {

@@ -244,7 +244,7 @@ TEST_CASE("ALiBi and sliding window, every algorithm that takes them, against fl
           fa::Problem problem = make(shape, Dtype::f32, causal);
           set_reference_modifier(problem, options.modifier);
           check_agrees(problem, options);
-          // The modifier has an effect: without it the check fails.
+          // The modifier has an effect, because without it the check fails.
           options.modifier.kind = ModifierChoice::kNone;
           const Result without = attend(problem, options);
           CHECK_FALSE(fa::check_output(problem, without.o, without.lse).passed());

@@ -1,7 +1,7 @@
 #pragma once
-// Tiled attention in FlashAttention-2's order: the outer loop runs over Q tiles, the inner loop
-// over K and V tiles. Inputs and P have type T, and S, m, l and O are fp32. The allocated memory
-// does not depend on the lengths.
+// Tiled attention in FlashAttention-2's order, where the outer loop runs over Q tiles, the inner
+// loop over K and V tiles. Inputs and P have type T, and S, m, l and O are fp32. The allocated
+// memory does not depend on the lengths.
 
 #include <algorithm>
 #include <cmath>
@@ -61,7 +61,7 @@ struct FastMemory {
   fa::counted_vector<float> m, l;  // [block_q]
 };
 
-// One line of --trace: the state of one query after a tile.
+// One line of --trace, which is the state of one query after a tile.
 struct TraceStep {
   float tile_max, rescale, m, l;  // m and l after the tile
   float largest_p = 0;
@@ -111,7 +111,7 @@ float next_max(float m, float tile_max, Breaks breaks) {
 }
 
 // [anchor: update_row]
-// Updates one row: m, l and o are rescaled to the new maximum, and S becomes P.
+// Updates one row, so that m, l and o are rescaled to the new maximum, and S becomes P.
 template <class T, class Breaks>
 TraceStep update_row(std::span<float> s, float& m, float& l, std::span<float> o, Breaks breaks) {
   const float tile_max = *std::max_element(s.begin(), s.end());

@@ -1,4 +1,4 @@
-// The subcommands about loop order: walkthrough, loop-order and traffic.
+// The subcommands about loop order, which are walkthrough, loop-order and traffic.
 
 #include <cstdio>
 #include <iostream>
@@ -201,7 +201,8 @@ int traffic_command(const CommandOptions& options) {
   for (const char* name : kMatrixNames) std::cout << text("%9s", name);
   std::cout << text("%10s\n", "together");
 
-  // The content of fast memory: all matrices for one pass, or the operands of each of three passes.
+  // The content of fast memory, which is all matrices for one pass, or the operands of each of
+  // three passes.
   const Elements all = {rows * dim, cols * dim, cols * dim, rows * cols, 0, rows * dim, 2 * rows};
   const Elements scores = {all[kQ], all[kK], 0, all[kS], 0, 0, 0};
   const Elements values = {0, 0, all[kV], 0, all[kS], all[kO], 0};

@@ -1,4 +1,4 @@
-// Measures the speed of the emulator: fiber switches, and chapter 03's kernel with and without
+// Measures the speed of the emulator, for fiber switches, and chapter 03's kernel with and without
 // checks.
 //   ./learn bench simt
 

@@ -178,7 +178,7 @@ json layout_of_load(const Load& load, const Mma& mma) {
     require(addresses[giver].is_null() || addresses[giver] == address, "one address for a row");
     addresses[giver] = address;
   }
-  json becomes;  // for each register: the operand's register and its mma
+  json becomes;  // for each register, the operand's register and its mma
   for (size_t i = 0; i < load.matrices; ++i)
     becomes.push_back(load.source == 'Q' ? json{"a" + std::to_string(i), 0}
                                          : json{"b" + std::to_string(i % 2), i / 2});

@@ -1,6 +1,6 @@
 #pragma once
-// Small kernels that show where elements go: this chapter's functions, ldmatrix and mma on marked
-// numbers. layout.cpp runs them.
+// Small kernels that show where elements go, for this chapter's functions, ldmatrix and mma on
+// marked numbers. layout.cpp runs them.
 
 #include "attention.hpp"
 

@@ -36,7 +36,7 @@ TEST_CASE("counts what Nsight Compute counted") {
   CHECK(counters.shared_bytes_per_block == 32768);
 }
 
-// 128 query rows per block: half as many blocks, so K and V are copied half as often.
+// 128 query rows per block halve the number of blocks, so K and V are copied half as often.
 TEST_CASE("counts what Nsight Compute counted at 128 query rows a block") {
   const KernelBuild build{[](const ForwardArgs& args) {
     emulator::ch03::launch_attention<128, 128, 64>(args, emulator::NoBreaks{});
@@ -56,9 +56,9 @@ TEST_CASE("counts what Nsight Compute counted at 128 query rows a block") {
 TEST_CASE("breaks of the softmax") {
   no_max_overflows(KERNEL);
   is_finite_and_wrong(KERNEL, NO_RESCALE, {1, 1, 64, 256, 64});
-  is_harmless(KERNEL, NO_RESCALE, {1, 1, 64, 20, 64});  // one tile: nothing to rescale
+  is_harmless(KERNEL, NO_RESCALE, {1, 1, 64, 20, 64});  // one tile, so nothing to rescale
   is_finite_and_wrong(KERNEL, UNMASKED_TAIL, {1, 1, 64, 70, 64});
-  is_harmless(KERNEL, UNMASKED_TAIL, {1, 1, 64, 128, 64});  // whole tiles: no tail
+  is_harmless(KERNEL, UNMASKED_TAIL, {1, 1, 64, 128, 64});  // whole tiles, so no tail
   is_finite_and_wrong(KERNEL, SHUFFLE_MASK_0X10, {1, 1, 64, 128, 64});
 }
 

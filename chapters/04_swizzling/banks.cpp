@@ -21,8 +21,8 @@ namespace {
 
 constexpr uint32_t ROWS = 64;
 
-// Returns the cost of reading rows [row, row + 8) of one 16-byte column; where(row, chunk) is an
-// address.
+// Returns the cost of reading rows [row, row + 8) of one 16-byte column. The function where(row,
+// chunk) returns an address.
 template <class Where>
 int column_wavefronts(uint32_t row, uint32_t chunk, Where where) {
   uint32_t addresses[8];

@@ -213,7 +213,7 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
 template <int HEAD_DIM, int STAGES = 2, int BLOCK_Q = 64, int BLOCK_KV = 32, int NUM_WARPS = 4,
           class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
-  constexpr int SMEM_ROWS = std::max(BLOCK_Q, 2 * STAGES * BLOCK_KV);  // Q; then all K and V
+  constexpr int SMEM_ROWS = std::max(BLOCK_Q, 2 * STAGES * BLOCK_KV);  // Q, then all K and V
   launch_forward<BLOCK_Q, NUM_WARPS>(
       attention<HEAD_DIM, STAGES, BLOCK_Q, BLOCK_KV, NUM_WARPS, Breaks>, args,
       SMEM_ROWS * HEAD_DIM * sizeof(bf16), breaks);

@@ -1,9 +1,9 @@
 #pragma once
 // Chapter 06: half the ldmatrix instructions.
 //
-// One ldmatrix x4 loads as much as two x2: operand B for two mma side by side (n16k16). The same
-// bytes take as many wavefronts, but the scheduler issues half the instructions.
-// On an H200, shape 1,8,4096,8192,128: 271.4 TFLOP/s (docs/measurements/h200).
+// One ldmatrix x4 loads as much as two x2, which is operand B for two mma side by side (n16k16).
+// The same bytes take as many wavefronts, but the scheduler issues half the instructions. On an
+// H200, shape 1,8,4096,8192,128: 271.4 TFLOP/s (docs/measurements/h200).
 //
 //   ./learn diff 06       ch06_ldmatrix_x4 --shape 1,1,128,512,128 --profile
 

@@ -208,7 +208,7 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
 
 template <int HEAD_DIM, int BLOCK_Q = 64, int BLOCK_KV = 64, int NUM_WARPS = 4, class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
-  constexpr int SMEM_ROWS = std::max(BLOCK_Q, 3 * BLOCK_KV);  // Q; then K twice and V
+  constexpr int SMEM_ROWS = std::max(BLOCK_Q, 3 * BLOCK_KV);  // Q, then K twice and V
   launch_forward<BLOCK_Q, NUM_WARPS>(attention<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS, Breaks>,
                                      args, SMEM_ROWS * HEAD_DIM * sizeof(bf16), breaks);
 }

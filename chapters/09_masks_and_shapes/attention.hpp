@@ -2,14 +2,15 @@
 // Chapter 09: masks and shapes.
 //
 // Chapter 08's kernel as models call it. A tile of queries visits only the tiles of keys that one
-// of its rows sees: first those that all rows see whole, then the edges, which alone need a mask.
+// of its rows sees, first those that all rows see whole, then the edges, which alone need a mask.
 // Causal and sliding windows are two limits of one mask. Several query heads may share a head of K
 // and V, rows may have any distance, a tensor may hold sequences of different lengths, and the
 // log-sum-exp of each row is an output.
 //
 //   ./learn diff 09       ch09_masks_and_shapes --shape 1,1,512,512,128 --causal --profile
 //
-// 380 TFLOP/s at (2,16,8192,8192,128), causal, on an H200; PyTorch's FlashAttention-2: 297.
+// 380 TFLOP/s at (2,16,8192,8192,128), causal, on an H200, where PyTorch's FlashAttention-2 reaches
+// 297.
 
 #include <type_traits>
 
@@ -39,9 +40,9 @@ struct Rows {
 };
 
 // Starts copying rows [tile * HEIGHT, (tile + 1) * HEIGHT) of one head from global to shared
-// memory, 16 bytes per thread at a time; adjacent threads copy adjacent chunks. Elements outside
-// [rows, cols] are not read and become zeros. A head takes less than 4 GB, so 32 bits are enough
-// for the offset from its start.
+// memory, 16 bytes per thread at a time, so that adjacent threads copy adjacent chunks. Elements
+// outside [rows, cols] are not read and become zeros. A head takes less than 4 GB, so 32 bits are
+// enough for the offset from its start.
 template <int HEIGHT, int HEAD_DIM, int NUM_THREADS>
 FA_DEVICE void load_tile(uint32_t smem, const Rows& gmem, int tile, FA_SITE) {
   constexpr int CHUNK = 16 / sizeof(bf16);   // elements in 16 bytes
@@ -239,7 +240,7 @@ void attention(const Params params, Breaks breaks) {
   float m[MMAS_Q][2];       // row maximum, up to 8 too small in log2
   float l[MMAS_Q][2] = {};  // running row sum of this lane's columns
   // [anchor: sink]
-  // A sink is a score without a key: it takes part in the sum and adds nothing to O. So m and l do
+  // A sink is a score without a key. It takes part in the sum and adds nothing to O. So m and l do
   // not start at -inf and 0, but at the sink, not scaled as m is not, and 1. The quad's four lanes
   // are added up, so only one of them counts it.
   const float sink = params.sinks == nullptr ? NEG_INF : load_global(params.sinks + head) / scale;
@@ -324,8 +325,8 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
          breaks);
 }
 
-// Called by host code: computes O, and LSE if it is wanted, of the problem in `args`.
-// (A template, so that it is compiled only where it is used.)
+// Called by host code. Computes O, and LSE if it is wanted, of the problem in `args`. (A template,
+// so that it is compiled only where it is used.)
 template <class Args>
 void forward(const Args& args) {
   const auto with_modifier = [&](auto head_dim, auto modifier) {

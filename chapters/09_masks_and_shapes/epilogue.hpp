@@ -1,5 +1,6 @@
 #pragma once
-// The epilogue of the kernel: divide by the row sums, round, store O and the log-sum-exp.
+// The epilogue of the kernel, whose steps are to divide by the row sums, round, store O and the
+// log-sum-exp.
 
 #include "chapters/09_masks_and_shapes/params.hpp"
 
@@ -7,11 +8,11 @@ namespace FA_BACKEND::ch09 {
 
 // [anchor: epilogue]
 // O = O / l, rounded, and LSE = ln(sum of exp(scale S)) = scale m + ln(l). A fully masked row has m
-// = -inf and l = 0; its O is 0 and its LSE is -inf. (l = 0 alone would also hide a wrong 0/0, and m
-// = -inf alone would hide scores that are all NaN, which max drops.)
+// = -inf and l = 0, so its O is 0 and its LSE is -inf. (l = 0 alone would also hide a wrong 0/0,
+// and m = -inf alone would hide scores that are all NaN, which max drops.)
 template <class T, int MMAS_Q, int MMAS_D>
 FA_DEVICE void store_output(char* O_gmem,     // this warp's rows, `stride` bytes apart
-                            float* LSE_gmem,  // this warp's rows; null if not wanted
+                            float* LSE_gmem,  // this warp's rows, or null if not wanted
                             const float (&O_rmem)[MMAS_Q][MMAS_D][4], const float (&m)[MMAS_Q][2],
                             const float (&l)[MMAS_Q][2], float scale, int rows, int cols,
                             uint32_t stride) {

@@ -6,10 +6,10 @@
 
 namespace FA_BACKEND::ch09 {
 
-// Parameters of the modifiers; each modifier uses its own.
+// Parameters of the modifiers, where each modifier uses its own.
 struct Modifiers {
-  float softcap;    // 0: none
-  int alibi_heads;  // the largest power of two that is at most the number of heads; 0: no ALiBi
+  float softcap;    // 0 for none
+  int alibi_heads;  // the largest power of two that is at most the number of heads, or 0
 };
 
 // A modifier may change a score between Q @ K.T and the mask. `distance` is the distance of the key
@@ -64,8 +64,8 @@ FA_DEVICE void modify_scores(float (&S_rmem)[MMAS_Q][MMAS_KV][4], const Modifier
 }
 
 // [anchor: change_scores]
-// The modifier comes first, because it would turn a masked score's -inf into a number: tanh(-inf) =
-// -1.
+// The modifier comes first, because after the mask it would turn -inf into a number (tanh(-inf) =
+// -1).
 template <bool MASKED, int MMAS_Q, int MMAS_KV, class Modifier, class Breaks>
 FA_DEVICE void change_scores(float (&S_rmem)[MMAS_Q][MMAS_KV][4], const Modifier& modifier,
                              float scale, const Mask& mask, int query, int key, Breaks breaks) {
@@ -79,7 +79,7 @@ FA_DEVICE void change_scores(float (&S_rmem)[MMAS_Q][MMAS_KV][4], const Modifier
 }
 // [/anchor: change_scores]
 
-// A fully masked row has m = -inf, and -inf - (-inf) is NaN: see subtrahend.
+// A fully masked row has m = -inf, and -inf - (-inf) is NaN (see subtrahend).
 template <class Breaks>
 FA_DEVICE float guarded(float m, Breaks breaks) {
   return breaks.has(fa::UNGUARDED_MAX) ? m : subtrahend(m);

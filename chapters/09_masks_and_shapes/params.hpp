@@ -24,9 +24,9 @@ struct Params {
   Tensor Q, K, V, O;                // K and V have heads / group
   float* LSE;                       // [batch, heads, len_q], or null
   int64_t LSE_head;                 // elements from one head to the next
-  const int *q_starts, *kv_starts;  // packed: sequence n is rows [starts[n], starts[n + 1])
+  const int *q_starts, *kv_starts;  // if packed, sequence n is rows [starts[n], starts[n + 1])
   int heads, group;                 // `group` consecutive query heads share a head of K and V
-  int len_q, dim;                   // dim: up to HEAD_DIM; columns past it are zeros
+  int len_q, dim;                   // dim is up to HEAD_DIM, and columns past it are zeros
   float scale;
   Modifiers modifiers;
   const float* sinks;  // [heads], or null
@@ -35,7 +35,8 @@ struct Params {
 // [/anchor: params]
 
 // [anchor: sequence]
-// The queries and keys that a block processes: those of a batch, or one of the packed sequences.
+// The queries and keys that a block processes, either those of a batch, or one of the packed
+// sequences.
 struct Sequence {
   int64_t Q_start, K_start, V_start, O_start;  // bytes before its first row
   int64_t LSE_start;                           // elements

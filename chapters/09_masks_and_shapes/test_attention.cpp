@@ -173,7 +173,7 @@ TEST_CASE("break: mask-every-tile is right, and masks every tile") {
 TEST_CASE("break: top-left is wrong as soon as the lengths differ") {
   CHECK(right(causal({1, 1, 100, 100, 64}), TOP_LEFT));
   CHECK_FALSE(right(causal({1, 1, 100, 130, 64}), TOP_LEFT));
-  CHECK_FALSE(right(causal({1, 1, 1, 100, 64}), TOP_LEFT));  // decoding: it sees only the first key
+  CHECK_FALSE(right(causal({1, 1, 1, 100, 64}), TOP_LEFT));  // decoding sees only the first key
 }
 
 TEST_CASE("break: window-off-by-one is wrong in every row that has a key there") {

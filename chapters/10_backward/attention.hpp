@@ -1,9 +1,9 @@
 #pragma once
 // Chapter 10: the backward pass on the tensor cores.
 //
-// Three designs of one loop, each in its own file: two_kernels.hpp, one_kernel.hpp, two_roles.hpp.
-// At (2,16,8192,8192,128) on an H200 they reach 235, 298 and 382 TFLOP/s, and FlashAttention-2
-// reaches 289 in the same run.
+// Three designs of one loop, each in its own file, which are two_kernels.hpp, one_kernel.hpp,
+// two_roles.hpp. At (2,16,8192,8192,128) on an H200 they reach 235, 298 and 382 TFLOP/s, and
+// FlashAttention-2 reaches 289 in the same run.
 //
 //   ch10_backward --shape 1,2,200,300,128 --causal --profile
 
@@ -59,7 +59,7 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
          p);
 }
 
-// Called by host code: computes dQ, dK and dV of the problem in `args`.
+// Called by host code. Computes dQ, dK and dV of the problem in `args`.
 template <class Args>
 void backward(const Args& args) {
   const auto with_type = [&](auto head_dim) {

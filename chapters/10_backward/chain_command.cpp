@@ -1,5 +1,6 @@
-// chain: the chain rule from O back to Q, K and V on 3 x 3 matrices. It compares each gradient with
-// the central difference of L = Σ dO ∘ O, and prints the whole Jacobian of a product.
+// The subcommand chain shows the chain rule from O back to Q, K and V on 3 x 3 matrices. It
+// compares each gradient with the central difference of L = Σ dO ∘ O, and prints the whole Jacobian
+// of a product.
 
 #include <array>
 #include <cmath>

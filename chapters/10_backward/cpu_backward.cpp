@@ -27,7 +27,7 @@ int thread_count(const Options& options, int64_t kv_heads) {
   return static_cast<int>(std::min<int64_t>(threads, kv_heads));
 }
 
-// Returns the bytes of the forward pass: O, LSE and D.
+// Returns the bytes of the forward pass, for O, LSE and D.
 int64_t forward_bytes(const Problem& problem, int64_t element_bytes) {
   return problem.shape.q_elements() * element_bytes +
          2 * problem.shape.rows() * static_cast<int64_t>(sizeof(float));

@@ -21,7 +21,7 @@ enum class Algorithm {
 struct AlgorithmName {
   Algorithm algorithm;
   const char* name;
-  Tiling tiling;  // by default: rows and columns go element by element
+  Tiling tiling;  // by default, rows and columns go element by element
 };
 extern const std::vector<AlgorithmName> kAlgorithms;
 const AlgorithmName& named(Algorithm algorithm);
@@ -36,14 +36,14 @@ struct Options {
   Tiling tiling = {};
   DFrom d_from = DFrom::o;
   uint32_t breaks = 0;              // bits of BackwardBreak; naive has none
-  int threads = 0;                  // 0: all hardware threads
+  int threads = 0;                  // 0 for all hardware threads
   int64_t memory_limit = kNoLimit;  // bytes the algorithm may allocate
   bool trace = false;               // records the first head of K and V; naive does not
 };
 
 struct Report {
   Traffic traffic;         // counts the backward pass, with D and without the forward pass
-  int64_t peak_bytes = 0;  // memory in addition to inputs and outputs: O, LSE, D, tiles, matrices
+  int64_t peak_bytes = 0;  // in addition to inputs and outputs
 };
 
 // Throws InputError if differentiate does not take this problem.

@@ -7,8 +7,8 @@
 
 namespace fa::ch10 {
 
-// The algorithm is compiled twice: intact, where has() is false at compile time so that its
-// branches disappear, and with a mask that is only known at run time.
+// The algorithm is compiled twice, once intact, where has() is false at compile time so that its
+// branches disappear, and once with a mask that is only known at run time.
 struct Intact {
   static constexpr bool has(BackwardBreak) { return false; }
 };

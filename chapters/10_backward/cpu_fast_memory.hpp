@@ -35,7 +35,7 @@ struct FastMemory {
             2 * tiling.block_q * tiling.block_kv + 2 * tiling.block_q);
   }
 
-  // Loads rows of one head into a tile of `block` rows; those past the end become 0.
+  // Loads rows of one head into a tile of `block` rows, where those past the end become 0.
   template <class U>
   void load(Tensor name, Tile& tile, const U* tensor, int64_t head, int64_t length, Range rows,
             int64_t block) {

@@ -30,7 +30,7 @@ struct Tensors {
   bool hides(Range queries, Range keys) const { return visible(queries.end - 1, keys) == 0; }
 };
 
-// O = softmax(scale · Q @ K.T) @ V and LSE = log Σ e^S for one head of Q: chapter 02's one-pass
+// O = softmax(scale · Q @ K.T) @ V and LSE = log Σ e^S for one head of Q, by chapter 02's one-pass
 // softmax, one query at a time. P is rounded where it multiplies V, as on the tensor cores.
 template <class T>
 void forward(const Tensors<T>& t, int64_t head, FastMemory<T>& fast) {

@@ -1,5 +1,5 @@
 #pragma once
-// The backward pass as in the formulas: seven passes, with S, P, dP and dS of all heads in slow
+// The backward pass as in the formulas, in seven passes, with S, P, dP and dS of all heads in slow
 // memory between them. D uses its definition, rowsum(P ∘ dP), because the whole rows are available.
 
 #include "cpu_fast_memory.hpp"
@@ -134,7 +134,7 @@ class Naive {
   auto* row(Matrix& matrix, int64_t head, int64_t query) const {
     return matrix.data() + (head * len_q + query) * len_kv;
   }
-  // Loads an operand of a product: rounded to T, and 0 past the last key.
+  // Loads an operand of a product, rounded to T, and 0 past the last key.
   void load_block(FastMemory<T>& fast, int64_t block_kv, Tensor name, const Matrices& matrix,
                   int64_t head, Range queries, Range keys) {
     for (int64_t i = 0; i < queries.size(); ++i) {

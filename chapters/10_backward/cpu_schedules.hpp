@@ -6,10 +6,10 @@
 //   D  = rowsum(dO ∘ O)                     dS = P ∘ (dP − D)
 //   dV = P.T @ dO     dQ = scale · dS @ K     dK = scale · dS.T @ Q
 //
-// Queries outside (rows): a row of dS completes a row of dQ and adds to all of dK and dV, with one
-// inner product and two outer ones. Keys outside (columns): a column of P and dS completes a row of
-// dV and dK and adds to all of dQ, with two inner products and one outer one. Sums that are added
-// to stay in slow memory.
+// With queries outside (rows), a row of dS completes a row of dQ and adds to all of dK and dV, with
+// one inner product and two outer ones. With keys outside (columns), a column of P and dS completes
+// a row of dV and dK and adds to all of dQ, with two inner products and one outer one. Sums that
+// are added to stay in slow memory.
 
 #include "cpu_broken.hpp"
 #include "cpu_fast_memory.hpp"
@@ -36,7 +36,7 @@ class Schedule {
         breaks(breaks),
         fast(fast) {}
 
-  // Queries outside: dQ stays in fast memory until it is complete.
+  // With queries outside, dQ stays in fast memory until it is complete.
   void rows(int64_t kv_head) {
     set_zero(Tensor::dK, t.dK, kv_head, len_kv);
     set_zero(Tensor::dV, t.dV, kv_head, len_kv);
@@ -69,7 +69,8 @@ class Schedule {
     finish(Tensor::dV, fast.dV, t.dV, kv_head, len_kv, block_kv, 1);
   }
 
-  // Keys outside: dK and dV stay in fast memory until they are complete, for all heads of a group.
+  // With keys outside, dK and dV stay in fast memory until they are complete, for all heads of a
+  // group.
   void columns(int64_t kv_head) {
     const int64_t first_head = kv_head * t.group, end_head = first_head + t.group;
     for (int64_t head = first_head; head < end_head; ++head) {
@@ -110,9 +111,9 @@ class Schedule {
   // ---- the work on a pair of tiles ----
 
   // [anchor: make_p]
-  // S = scale · Q @ K.T, P = e^(S − LSE). Masked keys score −inf, and so do keys past the end: they
-  // were filled with zeros, and e^(0 − LSE) can be anything. A fully masked row has LSE −inf, and
-  // −inf − (−inf) is NaN. With 0 in place of that LSE, all of its P is e^−inf = 0.
+  // S = scale · Q @ K.T, P = e^(S − LSE). Masked keys score −inf, and so do keys past the end,
+  // because they were filled with zeros, and e^(0 − LSE) can be anything. A fully masked row has
+  // LSE −inf, and −inf − (−inf) is NaN. With 0 in place of that LSE, all of its P is e^−inf = 0.
   void make_p(Range queries, Range keys) {
     multiply_transposed(fast.P.data(), fast.Q.data(), fast.K.data(), queries.size(), block_kv, dim);
     for (int64_t i = 0; i < queries.size(); ++i) {
@@ -180,7 +181,7 @@ class Schedule {
   }
   // [/anchor: d]
 
-  // For rows: computes D of one tile of queries, which stays in fast memory.
+  // For rows, computes D of one tile of queries, which stays in fast memory.
   void make_d(int64_t head, Range queries) {
     if (d_from == DFrom::o) return row_dots(head, queries);
     clear(fast.D);
@@ -192,7 +193,7 @@ class Schedule {
     }
   }
 
-  // For columns: computes D of every query of a head in slow memory, or zeros if it is summed
+  // For columns, computes D of every query of a head in slow memory, or zeros if it is summed
   // there.
   void make_d_of_head(int64_t head) {
     clear(fast.D);

@@ -1,6 +1,6 @@
 #pragma once
-// Tiles of the backward pass on the CPU: their number types, the three forms of a matrix product,
-// and the traffic between slow memory (the tensors) and fast memory (the tiles).
+// Tiles of the backward pass on the CPU, with their number types, the three forms of a matrix
+// product, and the traffic between slow memory (the tensors) and fast memory (the tiles).
 
 #include <algorithm>
 #include <array>
@@ -84,7 +84,7 @@ void multiply_transposed(R* C, const R* A, const R* B, int64_t rows, int64_t col
   }
 }
 
-// C += A @ B     [rows, cols] += [rows, depth] @ [depth, cols], an inner product: one row of A
+// C += A @ B [rows, cols] += [rows, depth] @ [depth, cols], an inner product, where one row of A
 // completes one row of the sum
 template <class R>
 void add_inner(R* C, const R* A, const R* B, int64_t rows, int64_t depth, int64_t cols) {
@@ -95,8 +95,8 @@ void add_inner(R* C, const R* A, const R* B, int64_t rows, int64_t depth, int64_
   }
 }
 
-// C += A.T @ B   [rows, cols] += [depth, rows].T @ [depth, cols], an outer product: one row of A
-// adds to all of C
+// C += A.T @ B [rows, cols] += [depth, rows].T @ [depth, cols], an outer product, where one row of
+// A adds to all of C
 template <class R>
 void add_outer(R* C, const R* A, const R* B, int64_t rows, int64_t depth, int64_t cols) {
   for (int64_t k = 0; k < depth; ++k) {

@@ -1,4 +1,4 @@
-// The subcommand elements: compares each element of dQ, dK and dV with float64, intact or with a
+// The subcommand elements compares each element of dQ, dK and dV with float64, intact or with a
 // break. Errors are divided by the root mean square of their tensor, because some elements are 0 or
 // nearly 0.
 

@@ -1,4 +1,4 @@
-// The backward pass: dQ, dK and dV from Q, K, V and dO, without a score matrix in memory.
+// The backward pass computes dQ, dK and dV from Q, K, V and dO, without a score matrix in memory.
 //
 //   ch10_backward --shape 1,2,256,256,64 --causal --profile
 //   ch10_backward --shape 1,2,256,256,64 --causal --algorithm columns --profile

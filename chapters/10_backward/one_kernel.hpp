@@ -31,7 +31,7 @@ void key_tiles(const Params p, Breaks breaks) {
   const uint32_t Q_smem = V_smem + KV_TILE_BYTES;       // three tiles
   const uint32_t dO_smem = Q_smem + 3 * Q_TILE_BYTES;   // two
   const uint32_t dS_smem = dO_smem + 2 * Q_TILE_BYTES;  // two, [BLOCK_KV, BLOCK_Q]
-  const uint32_t rows_smem = dS_smem + (WITH_DQ ? 2 * DS_TILE_BYTES : 0);  // two: LSE_log2 and D
+  const uint32_t rows_smem = dS_smem + (WITH_DQ ? 2 * DS_TILE_BYTES : 0);  // two, LSE_log2 and D
 
   Place next(work, p);            // the next tile to load
   const auto load = [&](int n) {  // the n-th tile of queries

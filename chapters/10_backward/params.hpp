@@ -33,7 +33,7 @@ struct Params {
   Tensor Q, K, V, O, dO, dQ, dK, dV;
   const float* LSE;     // [batch, heads, len_q]
   float *LSE_log2, *D;  // [batch, heads, q_tiles * BLOCK_Q]
-  float* dQ_sum;        // [batch, heads, q_tiles][BLOCK_Q * HEAD_DIM], by mma tiles; null: none
+  float* dQ_sum;        // [batch, heads, q_tiles][BLOCK_Q * HEAD_DIM], by mma tiles, or null
   int* turns;           // [batch, heads, q_tiles]: number of blocks that have added to the tile of
                         // dQ
   int heads, group;     // `group` consecutive query heads share a head of K and V
@@ -103,20 +103,20 @@ inline Params params_of(const fa::BackwardArgs& args) {
 // One block for each tile of keys of each head of K and V. It walks over the tiles of queries that
 // see one of its keys, of all the heads that share them.
 //
-// Blocks of four heads run side by side, so that their Q and dO share the L2 cache. Causal: the
+// Blocks of four heads run side by side, so that their Q and dO share the L2 cache. If causal, the
 // tile that most queries see comes first, so that the last blocks are short.
 constexpr int HEADS_AT_ONCE = 4;
 
 struct Work {
   int batch, kv_head, kv_tile;
-  int first_q_tile, count;  // first tile in each head; number in all heads
+  int first_q_tile, count;  // first tile in each head, and their number in all heads
 
   FA_DEVICE explicit Work(const Params& p) {
     const auto [x, y, z] = block_index_3d();
     const int head = z * HEADS_AT_ONCE + x, kv_heads = p.heads / p.group;
     batch = shfl(head / kv_heads, 0);  // equal in all lanes, so it takes one register per warp
     kv_head = shfl(head % kv_heads, 0);
-    // Deterministic: in the order of the additions, see turn_of.
+    // If deterministic, in the order of the additions, see turn_of.
     kv_tile = p.deterministic ? p.kv_tiles - 1 - y : y;
     const int first_query = kv_tile * BLOCK_KV - p.diagonal;
     first_q_tile = first_query > 0 ? first_query / BLOCK_Q : 0;
@@ -141,7 +141,8 @@ inline Dim3 grid_of(const Params& p) {
   return grid;
 }
 
-// The tile of queries that a block processes: all tiles of one head, then those of the next.
+// The tile of queries that a block processes, in the order of all tiles of one head, then those of
+// the next.
 struct Place {
   int head, q_tile;
 

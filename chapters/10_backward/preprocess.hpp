@@ -46,7 +46,7 @@ void preprocess(const Params p, Breaks breaks) {
     }
     for (int mask = LANES / 2; mask > 0; mask /= 2) d += shfl_xor(d, mask);
     if (thread_index() % LANES == 0) {
-      // A row past the end or a fully masked row: P = exp2(S - inf) = 0.
+      // In a row past the end or a fully masked row, P = exp2(S - inf) = 0.
       float lse = -NEG_INF;
       if (row < rows.end) {
         lse = load_global(p.LSE + (int64_t{batch} * p.heads + head) * p.len_q + row) * LOG2_E;

@@ -1,7 +1,7 @@
 #pragma once
 // Tiles in shared memory, and the matrix products of the backward pass on them.
 //
-// All of a tile's scores are kept transposed, keys by queries: then P.T and dS.T leave the
+// All of a tile's scores are kept transposed, keys by queries, because then P.T and dS.T leave the
 // registers as operand A of dV += P.T @ dO and dK += dS.T @ Q, as P did in the forward pass. (The
 // idea is from FlashAttention-3.)
 
@@ -64,7 +64,7 @@ FA_DEVICE uint32_t lane_across(uint32_t smem) {
 
 // Returns an address, or an offset in a tile, `bytes` further along the row, in whole chunks. Tiles
 // are at multiples of 128 bytes, so both are correct. Which one is faster depends on ptxas, and at
-// 255 registers it decides whether a kernel spills: docs/measurements/h200/ch10_notes.md.
+// 255 registers it decides whether a kernel spills, see docs/measurements/h200/ch10_notes.md.
 FA_DEVICE uint32_t along_row(uint32_t address, uint32_t bytes) {
   return (address ^ bytes % 128) + bytes / 128 * 128;
 }

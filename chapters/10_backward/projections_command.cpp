@@ -1,6 +1,6 @@
-// The subcommand projections: the step after dQ. Q = X Wq, so dX = dQ Wq.T and dWq = X.T dQ, and
-// likewise for K and V. It compares the operations and the traffic of three algorithms. K and dS
-// cost nothing here, because they are in fast memory already when dQ = dS K is computed.
+// The subcommand projections shows the step after dQ. Q = X Wq, so dX = dQ Wq.T and dWq = X.T dQ,
+// and likewise for K and V. It compares the operations and the traffic of three algorithms. K and
+// dS cost nothing here, because they are in fast memory already when dQ = dS K is computed.
 
 #include <algorithm>
 #include <cmath>

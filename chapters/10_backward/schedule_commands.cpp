@@ -1,4 +1,4 @@
-// The subcommands schedules and memory: the bytes that each algorithm transfers and allocates.
+// The subcommands schedules and memory print the bytes that each algorithm transfers and allocates.
 
 #include <iostream>
 #include <nlohmann/json.hpp>

@@ -38,8 +38,9 @@ FA_DEVICE bool needs_mask(const Params& p, int kv_tile, int q_tile) {
   return last_key >= p.len_kv || last_key > q_tile * BLOCK_Q + p.diagonal;
 }
 
-// S = -inf for masked scores: keys after the query's own, and past the last. The zero-filled rows
-// of K score 0, and exp(0 - LSE) is Inf where all scores are small: Inf times K's zeros is NaN.
+// S = -inf for masked scores, which are keys after the query's own, and past the last. The
+// zero-filled rows of K score 0, and exp(0 - LSE) is Inf where all scores are small, and Inf times
+// K's zeros is NaN.
 template <int MMAS_M, int MMAS_Q>
 FA_DEVICE void mask_scores(float (&S_rmem)[MMAS_M][MMAS_Q][4], const Params& p, int first_key,
                            int first_query) {
@@ -115,8 +116,8 @@ FA_DEVICE void store_dS(uint32_t dS_smem, int first_key,
       }
 }
 
-// dQ is summed in fp32 with 32 lanes side by side: register i of mma tile (mma_q, mma_d) of all
-// lanes forms 128 contiguous bytes.
+// dQ is summed in fp32 with 32 lanes side by side, so that register i of mma tile (mma_q, mma_d) of
+// all lanes forms 128 contiguous bytes.
 template <int HEAD_DIM>
 FA_HOST_DEVICE constexpr int dQ_place(int mma_q, int mma_d, int i) {
   return ((mma_q * (HEAD_DIM / MMA_N) + mma_d) * 4 + i) * WARP_SIZE;

@@ -1,5 +1,5 @@
-// Tests the backward pass on the CPU: gradients against float64 and central differences, traffic
-// and memory, and the symptom of each break that the lesson describes.
+// Tests the backward pass on the CPU, that is, gradients against float64 and central differences,
+// traffic and memory, and the symptom of each break that the lesson describes.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -539,7 +539,7 @@ TEST_CASE("unmasked-backward: 0 * Inf is NaN once a row's LSE is below -88.7") {
     CHECK(not_finite(wrong.dV) == 0);                     // the tail's own rows are never stored
     CHECK(not_finite(run(problem, broken(fa::UNMASKED_BACKWARD, {1, 3})).dQ) == 0);  // no tail
   }
-  // Under a causal mask, a hidden key can have any score: dV becomes Inf.
+  // Under a causal mask, a hidden key can have any score, so that dV becomes Inf.
   Problem causal = make({1, 1, 2, 2, 1}, Dtype::f32, true);
   causal.scale = 1;
   causal.q = {1, 1};
@@ -581,13 +581,13 @@ TEST_CASE("bf16-dq: the more key tiles, the worse; harmless with one") {
   CAPTURE(tiles_32);
   CAPTURE(tiles_2048);
   CHECK(tiles_32 > 1.05);
-  CHECK(tiles_32 < 1.5);  // not detected: within twice plain attention's error
+  CHECK(tiles_32 < 1.5);  // not detected, because it is within twice plain attention's error
   CHECK(compared(2048, 64, fa::BF16_DQ).agrees());
   CHECK(tiles_2048 > 3);
   CHECK_FALSE(compared(2048, 1, fa::BF16_DQ).agrees());
   CHECK(compared(2048, 1, 0).agrees());
 
-  const Problem problem = make({1, 1, 64, 64, 64}, Dtype::bf16);  // scale 1/8: exact in bf16
+  const Problem problem = make({1, 1, 64, 64, 64}, Dtype::bf16);  // scale 1/8, exact in bf16
   CHECK(run(problem, broken(fa::BF16_DQ)).dQ == run(problem).dQ);
 }
 

@@ -129,7 +129,7 @@ TEST_CASE("sinks: all gradients, and their own as a difference of two losses say
 
 TEST_CASE("zeros of K's tail times the Inf of a score that is very small") {
   const Problem problem = problem_of({{1, 1, 64, 100, 64}});
-  Problem low = problem;  // scores of -100 and less: exp(0 - LSE) overflows
+  Problem low = problem;  // scores of -100 and less, so exp(0 - LSE) overflows
   for (float& value : low.q) value = -4;
   for (float& value : low.k) value = 4;
   for (const int design : DESIGNS) {

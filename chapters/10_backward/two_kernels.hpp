@@ -1,6 +1,7 @@
 #pragma once
-// dQ in a separate kernel: a block has a tile of queries and iterates over the keys, so no other
-// block adds to its dQ. S and dP are computed twice, which takes seven products instead of five.
+// dQ in a separate kernel, where a block has a tile of queries and iterates over the keys, so no
+// other block adds to its dQ. S and dP are computed twice, which takes seven products instead of
+// five.
 
 #include "preprocess.hpp"
 

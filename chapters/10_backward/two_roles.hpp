@@ -32,7 +32,7 @@ void two_roles(const Params p, Breaks breaks) {
   const uint32_t dO_smem = Q_smem + 3 * Q_TILE_BYTES;   // two
   const uint32_t dS_smem = dO_smem + 2 * Q_TILE_BYTES;  // two, [BLOCK_KV, BLOCK_Q]
   const uint32_t P_smem = dS_smem + 2 * DS_TILE_BYTES;  // one, as packed in registers
-  const uint32_t rows_smem = P_smem + P_BYTES;          // three: LSE_log2 and D
+  const uint32_t rows_smem = P_smem + P_BYTES;          // three, LSE_log2 and D
   const uint32_t P_lane = P_smem + pair * (P_BYTES / PAIRS) + lane_index() * 16;
 
   float sum_rmem[MMAS_M][MMAS_D][4] = {};  // dV or dK

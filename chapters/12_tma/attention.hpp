@@ -19,9 +19,9 @@
 namespace FA_BACKEND::ch12 {
 
 // [anchor: tile]
-// A tile of HEIGHT rows in shared memory: panels of 64 columns, which are neighbours in the matrix
-// and follow each other here. Each of their rows has 128 bytes. TMA's 128-byte swizzle is the one
-// of chapter 04: chunk ^= row % 8.
+// A tile of HEIGHT rows in shared memory, as panels of 64 columns, which are neighbours in the
+// matrix and follow each other here. Each of their rows has 128 bytes. TMA's 128-byte swizzle is
+// the one of chapter 04 (chunk ^= row % 8).
 template <int HEIGHT>
 struct Tile {
   static constexpr uint32_t ROW_BYTES = 128;
@@ -211,7 +211,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
 
   // [anchor: init]
   if (thread_index() == 0) {
-    for (int i = 0; i < 4; ++i) mbarrier_init(Q_full + i * 8, 1);  // one arrival: this thread's
+    for (int i = 0; i < 4; ++i) mbarrier_init(Q_full + i * 8, 1);  // one arrival, this thread's
     if (!breaks.has(fa::NO_INIT_FENCE)) fence_mbarrier_init();     // for the copy engine
     load(Q_smem, Q, len_q, q_tile * BLOCK_Q, Q_TILE_BYTES, Q_full);
     load_K(0);
@@ -258,7 +258,8 @@ template <int HEAD_DIM, int BLOCK_Q = 128, int BLOCK_KV = HEAD_DIM == 64 ? 128 :
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   check_scale(args.scale);
   // [anchor: map]
-  // Views a tensor [batch*heads, len, HEAD_DIM] as panels of 64 columns: one box is a whole tile.
+  // Views a tensor [batch*heads, len, HEAD_DIM] as panels of 64 columns, so that one box is a whole
+  // tile.
   const auto map = [&](const fa::TensorRef& tensor, int rows, Swizzle swizzle) {
     const auto [batch, heads, len, dim] = tensor.shape;
     const int64_t rows_of_all = batch * heads * len;
@@ -271,7 +272,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   // [/anchor: map]
   constexpr int SMEM_ROWS = BLOCK_Q + 3 * BLOCK_KV;              // Q; then K twice and V
   constexpr size_t SMEM = SMEM_ROWS * HEAD_DIM * sizeof(bf16) +  // and
-                          1024 + 4 * 8;                          // to align it; four mbarriers
+                          1024 + 4 * 8;                          // to align it, and four mbarriers
   launch(attention<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS, Breaks>, num_blocks(args, BLOCK_Q),
          NUM_WARPS * WARP_SIZE, SMEM, map(args.q, BLOCK_Q, Swizzle::bytes_128),
          map(args.k, BLOCK_KV, K_swizzle), map(args.v, BLOCK_KV, Swizzle::bytes_128),

@@ -28,7 +28,7 @@ TEST_CASE("every barrier, wait, fence and expect_tx is needed, and its absence i
 
 TEST_CASE("counts what Nsight Compute counted") {
   const simt::Counters counters = count(KERNEL);
-  // 11 tiles of 48 keys: chapter 08's rules, 528 keys for 512
+  // 11 tiles of 48 keys by chapter 08's rules, which are 528 keys for 512
   CHECK(counters.ldmatrix_instructions == 4 * 11 * (8 * (2 + 3) + 3 * 8));
   CHECK(counters.mma_instructions == 8448);
   CHECK(counters.cp_async_instructions == 0);

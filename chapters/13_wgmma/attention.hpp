@@ -18,23 +18,23 @@
 namespace FA_BACKEND::ch13 {
 
 // [anchor: tile]
-// A tile of HEIGHT rows in shared memory: panels of 64 columns, which are neighbours in the matrix
-// and follow each other here. Each of their rows has 128 bytes, swizzled. wgmma multiplies 16
-// columns or 16 rows of it at a time, and takes a descriptor of them.
+// A tile of HEIGHT rows in shared memory, as panels of 64 columns, which are neighbours in the
+// matrix and follow each other here. Each of their rows has 128 bytes, swizzled. wgmma multiplies
+// 16 columns or 16 rows of it at a time, and takes a descriptor of them.
 template <int HEIGHT>
 struct Tile {
   static constexpr uint32_t ROW_BYTES = 128, GROUP_BYTES = 8 * ROW_BYTES;
   static constexpr uint32_t PANEL_BYTES = HEIGHT * ROW_BYTES;
   static constexpr int PANEL_MMAS = 64 / MMA_K;  // 16 columns each
 
-  // All rows, columns 16 mma_d to 16 mma_d + 15: the sum runs along a row. The next 8 rows are
-  // GROUP_BYTES away.
+  // All rows, columns 16 mma_d to 16 mma_d + 15, where the sum runs along a row. The next 8 rows
+  // are GROUP_BYTES away.
   FA_DEVICE static uint64_t columns(uint32_t smem, int mma_d) {
     return advance_descriptor(wgmma_descriptor(smem, 16, GROUP_BYTES, Swizzle::bytes_128),
                               mma_d / PANEL_MMAS * PANEL_BYTES + mma_d % PANEL_MMAS * 32);
   }
-  // Rows 16 mma_kv to 16 mma_kv + 15, all columns: the sum runs down a column. The next 8 rows are
-  // GROUP_BYTES away, the next 64 columns `next_panel`.
+  // Rows 16 mma_kv to 16 mma_kv + 15, all columns, where the sum runs down a column. The next 8
+  // rows are GROUP_BYTES away, the next 64 columns `next_panel`.
   FA_DEVICE static uint64_t rows(uint32_t smem, int mma_kv, uint32_t next_panel = PANEL_BYTES) {
     return advance_descriptor(wgmma_descriptor(smem, next_panel, GROUP_BYTES, Swizzle::bytes_128),
                               mma_kv * MMA_K * ROW_BYTES);
@@ -122,9 +122,9 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2]
 
 // [anchor: weights_value]
 // O += exp(S - m) @ V   [64, HEAD_DIM]
-// P is operand A, from registers: a lane needs the elements of P whose S it has. V is not
-// transposed: its descriptor says that the sum runs down the columns. The exponentials of the next
-// 16 keys do not wait for the product of these, so both units work at the same time.
+// P is operand A, from registers, because a lane needs the elements of P whose S it has. V is not
+// transposed, because its descriptor says that the sum runs down the columns. The exponentials of
+// the next 16 keys do not wait for the product of these, so both units work at the same time.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV, class Breaks>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float (&l)[MMAS_Q][2],
                                       const float (&S_rmem)[MMAS_Q][MMAS_KV][4],
@@ -132,7 +132,7 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
                                       uint32_t V_smem, Breaks breaks) {
   using VTile = Tile<MMAS_KV * MMA_N>;
   const uint32_t next_panel = breaks.has(fa::K_DESCRIPTOR_FOR_V) ? 16 : VTile::PANEL_BYTES;
-  uint32_t P_rmem[MMAS_KV / 2][MMAS_Q][4];  // for all keys: wgmma may read it until the wait
+  uint32_t P_rmem[MMAS_KV / 2][MMAS_Q][4];  // for all keys, as wgmma may read it until the wait
   for (int mma_kv = 0; mma_kv < MMAS_KV / 2; ++mma_kv) {
     exponentiate(P_rmem[mma_kv], l, S_rmem, mma_kv, m, scale_log2);
     wgmma_fence();  // ordinary instructions have written P
@@ -246,9 +246,9 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   };
   const Swizzle K_swizzle = breaks.has(fa::SWIZZLE_ONE_SIDE) ? Swizzle::none : Swizzle::bytes_128;
   constexpr int BLOCK_Q = 64 * WARPGROUPS;
-  constexpr int SMEM_ROWS = BLOCK_Q + 4 * BLOCK_KV;              // Q; then K and V twice
+  constexpr int SMEM_ROWS = BLOCK_Q + 4 * BLOCK_KV;              // Q, then K and V twice
   constexpr size_t SMEM = SMEM_ROWS * HEAD_DIM * sizeof(bf16) +  // and
-                          1024 + 5 * 8;                          // to align it; five mbarriers
+                          1024 + 5 * 8;                          // to align it, and five mbarriers
   launch(attention<HEAD_DIM, WARPGROUPS, BLOCK_KV, Breaks>, num_blocks(args, BLOCK_Q),
          128 * WARPGROUPS, SMEM, map(args.q, BLOCK_Q, Swizzle::bytes_128),
          map(args.k, BLOCK_KV, K_swizzle), map(args.v, BLOCK_KV, Swizzle::bytes_128),

@@ -1,5 +1,5 @@
-// A first wgmma, for chapter 13: four warps multiply two small matrices with one instruction, on
-// the emulator.
+// A first wgmma, for chapter 13, in which four warps multiply two small matrices with one
+// instruction, on the emulator.
 //
 //   first_wgmma                    C [64, 8] = A [64, 16] @ B.T, B [8, 16]
 //   first_wgmma --without-fence    wgmma may not see what the threads have stored

@@ -74,7 +74,7 @@ KernelBreak own(WgmmaBreak flag) { return static_cast<KernelBreak>(flag); }
 TEST_CASE("breaks of wgmma") {
   is_reported_as(KERNEL, own(NO_WGMMA_WAIT), simt::HazardKind::kRegistersInFlight);
   is_finite_and_wrong(KERNEL, own(K_DESCRIPTOR_FOR_V), {1, 1, 64, 128, 128});
-  is_harmless(KERNEL, own(K_DESCRIPTOR_FOR_V), {1, 1, 64, 128, 64});  // one panel: no next one
+  is_harmless(KERNEL, own(K_DESCRIPTOR_FOR_V), {1, 1, 64, 128, 64});  // one panel, so no next one
 }
 
 TEST_CASE("V's panels 16 bytes apart: columns 64 to 119 are columns 8 to 63 again") {

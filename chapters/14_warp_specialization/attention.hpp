@@ -33,8 +33,8 @@ struct Tile {
     return advance_descriptor(wgmma_descriptor(smem, 16, GROUP_BYTES, Swizzle::bytes_128),
                               mma_d / PANEL_MMAS * PANEL_BYTES + mma_d % PANEL_MMAS * 32);
   }
-  // Rows 16 mma_kv to 16 mma_kv + 15, all columns: the sum runs down a column. The next 8 rows are
-  // GROUP_BYTES away, the next 64 columns PANEL_BYTES.
+  // Rows 16 mma_kv to 16 mma_kv + 15, all columns, where the sum runs down a column. The next 8
+  // rows are GROUP_BYTES away, the next 64 columns PANEL_BYTES.
   FA_DEVICE static uint64_t rows(uint32_t smem, int mma_kv) {
     return advance_descriptor(wgmma_descriptor(smem, PANEL_BYTES, GROUP_BYTES, Swizzle::bytes_128),
                               mma_kv * MMA_K * ROW_BYTES);
@@ -169,7 +169,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
 
   // [anchor: init]
   if (thread_index() == 0) {
-    for (int i = 0; i < 5; ++i) mbarrier_init(Q_full + i * 8, 1);  // one arrival: the producer's
+    for (int i = 0; i < 5; ++i) mbarrier_init(Q_full + i * 8, 1);  // one arrival, the producer's
     // One arrival per consumer, by a thread that has waited for its warpgroup's product.
     const int readers = CONSUMERS - (breaks.has(fa::EMPTY_COUNT) ? 1 : 0);
     for (int i = 0; i < 4; ++i) mbarrier_init(K_empty + i * 8, readers);
@@ -191,7 +191,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
     load(Q_smem, Q, q_tile * BLOCK_Q, Q_TILE_BYTES, Q_full);
     for (int kv_tile = 0; kv_tile < num_kv_tiles; ++kv_tile) {
       // Waits until all consumers have read the tile that was here. Before the first tile there was
-      // none: on a new mbarrier the previous phase, of parity 1, counts as complete.
+      // none, but on a new mbarrier the previous phase, of parity 1, counts as complete.
       const int parity = kv_tile / 2 % 2 ^ 1;
       if (!breaks.has(fa::NO_EMPTY_WAIT)) mbarrier_wait(of(K_empty, kv_tile), parity);
       load(buffer(K_smem, kv_tile), K, kv_tile * BLOCK_KV, KV_TILE_BYTES, of(K_full, kv_tile));
@@ -259,7 +259,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   constexpr int BLOCK_Q = 64 * CONSUMERS;
   constexpr int SMEM_ROWS = BLOCK_Q + 4 * BLOCK_KV;              // Q; then K and V twice
   constexpr size_t SMEM = SMEM_ROWS * HEAD_DIM * sizeof(bf16) +  // and
-                          1024 + 9 * 8;                          // to align it; nine mbarriers
+                          1024 + 9 * 8;                          // to align it, and nine mbarriers
   launch(attention<HEAD_DIM, CONSUMERS, BLOCK_KV, Breaks>, num_blocks(args, BLOCK_Q),
          128 * (1 + CONSUMERS), SMEM, map(args.q, BLOCK_Q, Swizzle::bytes_128),
          map(args.k, BLOCK_KV, K_swizzle), map(args.v, BLOCK_KV, Swizzle::bytes_128),

@@ -87,7 +87,7 @@ FA_DEVICE void exponentiate(float (&S_rmem)[MMAS_Q][MMAS_KV][4], float (&l)[MMAS
       }
 }
 
-// P = S, rounded, as operand A: a lane needs the elements of P whose S it has.
+// P = S, rounded, as operand A, because a lane needs the elements of P whose S it has.
 template <int MMAS_Q, int MMAS_KV>
 FA_DEVICE void pack(uint32_t (&P_rmem)[MMAS_KV / 2][MMAS_Q][4],
                     const float (&S_rmem)[MMAS_Q][MMAS_KV][4]) {
@@ -99,7 +99,8 @@ FA_DEVICE void pack(uint32_t (&P_rmem)[MMAS_KV / 2][MMAS_Q][4],
       }
 }
 
-// Begins O += P @ V   [64, HEAD_DIM]. V is not transposed: its descriptor sets the sum's direction.
+// Begins O += P @ V [64, HEAD_DIM]. V is not transposed, because its descriptor sets the sum's
+// direction.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
                                       uint32_t (&P_rmem)[MMAS_KV][MMAS_Q][4], uint32_t V_smem) {
@@ -185,7 +186,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   uint32_t P_rmem[BLOCK_KV / MMA_K][1][4];  // wgmma may read it until the wait
 
   // [anchor: turns]
-  // A consumer waits at its own named barrier for its turn; the previous consumer arrives there
+  // A consumer waits at its own named barrier for its turn, and the previous consumer arrives there
   // when it has issued its products. 128 threads wait and 128 arrive.
   constexpr int FIRST_TURN = 1;  // barrier 0 is block_sync
   const auto take_turn = [&] {
@@ -227,7 +228,7 @@ void attention(FA_GRID_CONSTANT const TensorMap Q, FA_GRID_CONSTANT const Tensor
   begin_scores(0);
   pass_turn();
   wgmma_wait<0>(S_rmem[0]);
-  softmax(0, rescale);  // O is still 0: nothing to rescale
+  softmax(0, rescale);  // O is still 0, so there is nothing to rescale
   pack(P_rmem, S_rmem);
   for (int kv_tile = 1; kv_tile < num_kv_tiles; ++kv_tile) {
     take_turn();

@@ -80,7 +80,7 @@ TEST_CASE("counts what follows from the tiles") {
   // for each K and V; 3 warpgroups arrive for each
   CHECK(counters.mbarrier_operations == 9 + 15 + 14 + 12 * (1 + 2 * 7) + 3 * 2 * 7);
   CHECK(counters.global_store_sectors == 2048);
-  // Q, then K and V twice, 128 columns each; 1024 to align it; nine mbarriers
+  // Q, then K and V twice, 128 columns each, 1024 to align it, nine mbarriers
   CHECK(counters.shared_bytes_per_block == (192 + 4 * 80) * 256 + 1024 + 9 * 8);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // A warp's recomputations for its own 16 rows, with mma.sync, because wgmma would need all four
-// warps: the scores of one tile, which its weights overwrote, or all tiles of these rows.
+// warps. It recomputes the scores of one tile, which its weights overwrote, or all tiles of these
+// rows.
 
 #include "chapters/16_maximum_on_demand/params.hpp"
 #include "chapters/16_maximum_on_demand/softmax.hpp"
@@ -86,7 +87,7 @@ FA_DEVICE void rows_again(float (&O_rmem)[1][MMAS_D][4], float (&m)[1][2], float
     for (int mma_d = 0; mma_d < MMAS_D; ++mma_d) {
       uint32_t V_rmem[2];
       for (int i = 0; i < 2; ++i) {
-        // opaque: one operand at a time, because all loads at once would take O's registers
+        // opaque, so one operand at a time, because all loads at once would take O's registers
         const int lane = opaque(lane_index()), first = key + i * 8 + lane % 4 * 2;
         const auto value = [&](int at) -> uint32_t {
           const char* from = V + (at < last_key ? at : last_key) * p.V.row;

@@ -60,7 +60,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
 
   if (thread_index() == 0) {
     for (int i = 0; i < 6; ++i) mbarrier_init(Q_full + i * 8, 1);  // one arrival: the producer's
-    // One arrival per warp that computes: it may need K again after the product.
+    // One arrival per warp that computes, because it may need K again after the product.
     for (int i = 0; i < 5; ++i) mbarrier_init(K_empty + i * 8, 4 * CONSUMERS);
     fence_mbarrier_init();  // makes them visible to the copy engine
   }
@@ -77,7 +77,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       tma_load_5d(smem, map, 0, first_row, 0, head, batch, full);
     };
     // Rows after a packed sequence's last belong to the next sequence and become zeros. V's have
-    // weight 0, but 0 times Inf or NaN is NaN; with Q's, a warp might recompute a tile.
+    // weight 0, but 0 times Inf or NaN is NaN. With Q's, a warp might recompute a tile.
     int landed = 0;
     const auto load = [&](auto height, uint32_t smem, const TensorMap& map, int first_row, int head,
                           int batch, int own_rows, uint32_t full) {
@@ -114,7 +114,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       for (int tile = tiles.begin; tile < tiles.end; ++tile, ++n) {
         const int key = tile * BLOCK_KV, row = work.kv_start + key;
         // Waits until all warps have read the tile that was here. Before the first tile there was
-        // none: on a new mbarrier the previous phase, of parity 1, counts as complete.
+        // none, but on a new mbarrier the previous phase, of parity 1, counts as complete.
         const int parity = n / 2 % 2 ^ 1;
         mbarrier_wait(of(K_empty, n), parity);
         ask(buffer(K_smem, n), params.K_map, row, kv_head, work.batch, KV_TILE_BYTES,
@@ -173,7 +173,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     const auto parity = [&](int n) { return (filled + n) / 2 % 2; };
 
     float O_rmem[1][HEAD_DIM / MMA_N][4] = {};
-    float m[1][2] = {{NEG_INF, NEG_INF}};  // what is subtracted: at most the row's maximum
+    float m[1][2] = {{NEG_INF, NEG_INF}};  // what is subtracted, at most the row's maximum
     float l[1][2] = {};                    // running row sum of this lane's columns
     float S_rmem[1][BLOCK_KV / MMA_N][4];
     uint32_t P_rmem[BLOCK_KV / MMA_K][1][4];  // wgmma may read it until the wait
@@ -255,7 +255,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     // [anchor: main_loop]
     if (count > 0) mbarrier_wait(Q_full, Q_tiles++ % 2);
     int n = 0;
-    if (n < end) {  // the first tile: there is no maximum yet, and O is still 0
+    if (n < end) {  // the first tile, where there is no maximum yet, and O is still 0
       begin_scores(n);
       wgmma_wait<0>(S_rmem[0]);
       float rescale[1][2];
@@ -327,7 +327,7 @@ void launch_blocks(const fa::ForwardArgs& args, int blocks, Breaks breaks) {
   constexpr int BLOCK_Q = 64 * CONSUMERS;
   constexpr int SMEM_ROWS = BLOCK_Q + 4 * BLOCK_KV;              // Q; then K and V twice
   constexpr size_t SMEM = SMEM_ROWS * HEAD_DIM * sizeof(bf16) +  // and
-                          1024 + 11 * 8;                         // to align it; eleven mbarriers
+                          1024 + 11 * 8;  // to align it, and eleven mbarriers
   const Params params = params_of(args, BLOCK_Q, BLOCK_KV);
   launch(attention<HEAD_DIM, CONSUMERS, BLOCK_KV, RESIDENT, Breaks>,
          RESIDENT ? std::min(blocks, params.num_q_tiles) : params.num_q_tiles,
@@ -340,7 +340,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   if (asked_consumers == 1) throw fa::InputError("--consumers 1: this chapter takes 2 or 3");
   const int blocks = asked_blocks != 0 ? asked_blocks : multiprocessors();
   const int consumers = asked_consumers != 0 ? asked_consumers : consumers_of(args, blocks);
-  // Tile sizes for long rows and for short ones: the largest without spills.
+  // Tile sizes for long rows and for short ones, each the largest without spills.
   constexpr int LONG = HEAD_DIM == 128 ? 80 : 128, SHORT = HEAD_DIM == 128 ? 64 : SMALL_TILE;
   if (consumers == 2) return launch_blocks<HEAD_DIM, 2, 128, true>(args, blocks, breaks);
   const bool one_each = asked_blocks == 0 && has_long_rows(args);

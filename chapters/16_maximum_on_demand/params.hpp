@@ -7,7 +7,7 @@
 
 namespace FA_BACKEND::ch16 {
 
-// A tensor [batch, heads, len, HEAD_DIM], twice: as a map for the copy engine, which copies a box,
+// A tensor [batch, heads, len, HEAD_DIM], twice, as a map for the copy engine, which copies a box,
 // and with the distances in bytes of its batches, heads and rows. (O has no map.)
 struct Tensor {
   char* data;
@@ -36,7 +36,8 @@ struct Params {
 // Returns the sink of a head in the unit of m, which is not scaled.
 FA_DEVICE float sink_of(const Params& p, int head) { return load_global(p.sinks + head) / p.scale; }
 
-// The work of one block: a tile of queries of one head of a batch, or of a packed sequence.
+// The work of one block, which is a tile of queries of one head of a batch, or of a packed
+// sequence.
 struct Work {
   int q_tile, head, batch;
   int q_start, kv_start;  // rows of the tensor before the sequence's first
@@ -81,7 +82,7 @@ FA_DEVICE Tiles<BLOCK_KV> tiles_of(const Work& work, int first_row, int rows) {
   return Tiles<BLOCK_KV>(work.mask, first_row, end - 1);
 }
 
-// Views a tensor as panels of 64 columns: one box is `rows` whole rows of a head.
+// Views a tensor as panels of 64 columns, so that one box is `rows` whole rows of a head.
 inline TensorMap map_of(const fa::TensorRef& tensor, int rows, Swizzle swizzle) {
   const int64_t batch = tensor.shape[0], heads = tensor.shape[1], len = tensor.shape[2];
   const int64_t dim = tensor.shape[3];

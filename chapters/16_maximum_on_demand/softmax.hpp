@@ -1,15 +1,15 @@
 #pragma once
-// Turns scores into weights, as in chapter 15: with a maximum that is searched, or with any maximum
-// for the exponentials.
+// Turns scores into weights, as in chapter 15, either with a maximum that is searched, or with any
+// maximum for the exponentials.
 
 #include "common/kernels/softmax.hpp"
 
 namespace FA_BACKEND::ch16 {
 
 // m' = max(m, rowmax S),   l *= exp(m - m');   true if O has to be multiplied by `rescale` too
-// The exact way, as in chapter 15: m stays until a weight would exceed 2^max_growth; up to 256 is
-// far from any overflow. (Chapter 21 lets weights grow more, and then sets m 2^room above the
-// maximum.)
+// The exact way, as in chapter 15, where m stays until a weight would exceed 2^max_growth, because
+// up to 256 is far from any overflow. (Chapter 21 lets weights grow more, and then sets m 2^room
+// above the maximum.)
 template <int MMAS_Q, int MMAS_KV, class Breaks>
 FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&rescale)[MMAS_Q][2], float (&S_rmem)[MMAS_Q][MMAS_KV][4],
@@ -90,7 +90,7 @@ FA_DEVICE void pack(uint32_t (&P_rmem)[MMAS_KV / 2][MMAS_Q][4],
       }
 }
 
-// Checks a row of O: Inf and NaN times 0 are NaN, and all other values become 0.
+// Checks a row of O, because Inf and NaN times 0 are NaN, and all other values become 0.
 template <int MMAS_D>
 FA_DEVICE bool is_finite(const float (&O_rmem)[1][MMAS_D][4], int half) {
   float zero = 0.0f;

@@ -48,7 +48,7 @@ TEST_CASE("sinks of -inf change no bit, large ones take all, a NaN stays in its 
 
 TEST_CASE("maxima that rise in every tile, now and then, once: right in every kernel") {
   rising_maxima_are_right(KERNEL);
-  check_right(KERNEL, rising({1, 1, 200, 2100, 64}, 0.5), {3, 0});  // long rows: one block per tile
+  check_right(KERNEL, rising({1, 1, 200, 2100, 64}, 0.5), {3, 0});  // long rows, one block per tile
   check_right(KERNEL, rising({1, 1, 200, 2100, 128}, 2.0), {3, 0});
 }
 
@@ -150,7 +150,7 @@ TEST_CASE("counts what follows from the tiles") {
   CHECK(counters.shared_load_wavefronts == 0);
   CHECK(counters.tma_instructions == 1 + 2 * 4);
   CHECK(counters.tma_bytes == (128 + 2 * 4 * 128) * 256);
-  CHECK(counters.global_store_sectors == 1024);  // 16 bytes per lane: whole sectors
+  CHECK(counters.global_store_sectors == 1024);  // 16 bytes per lane, which are whole sectors
   CHECK(counters.shared_bytes_per_block == (128 + 4 * 128) * 256 + 1024 + 11 * 8);
 }
 

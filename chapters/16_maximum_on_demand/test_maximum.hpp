@@ -93,7 +93,7 @@ inline void a_nan_harms_its_row_alone(const Kernel& kernel) {
   }
 }
 
-// Weights of nearly 2^50 times 1e30 overflow fp32; weights of up to 2^8 do not.
+// Weights of nearly 2^50 times 1e30 overflow fp32, but weights of up to 2^8 do not.
 inline Problem overflowing() {
   Problem problem = rising({1, 1, 130, 700, 64}, 30, true);
   for (float& v : problem.v) v = round_bf16(v * 1e30);

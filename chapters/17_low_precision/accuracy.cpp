@@ -17,9 +17,9 @@ namespace {
 
 constexpr int64_t kLongKeys = 65536, kMostQueries = 4096, kSample = 64;
 
-enum Stream : uint64_t { OUTLIER = 3, CHOSEN = 6, MEAN = 9 };  // three of each: Q, K, V
+enum Stream : uint64_t { OUTLIER = 3, CHOSEN = 6, MEAN = 9 };  // three of each, for Q, K, V
 
-// Returns N(0,1) values; random_values has mean 0.5.
+// Returns N(0,1) values, while random_values has mean 0.5.
 std::vector<float> normal(int64_t rows, int64_t columns, uint64_t seed, uint64_t stream) {
   // random_values uses three streams per seed, and these are up to twelve.
   auto values = fa::random_values(std::vector{rows, columns}, fa::Dtype::f32, 4 * seed, stream);
@@ -43,7 +43,7 @@ struct Row {
   std::vector<std::vector<Errors>> errors;  // [input][seed]
 };
 
-// Returns the measure for all seeds, ascending; only NaN if one is NaN.
+// Returns the measure for all seeds, ascending, or only NaN if one is NaN.
 std::vector<double> ascending(const std::vector<Errors>& errors, double Errors::*measure) {
   std::vector<double> values;
   for (const Errors& one : errors) {

@@ -1,5 +1,5 @@
 #pragma once
-// The errors of attention in 8 and 4 bits: schemes by inputs, against float64.
+// The errors of attention in 8 and 4 bits, for schemes by inputs, against float64.
 
 #include <cstdint>
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace ch17 {
 
-// SageAttention's three measures of `got` against `expected`; NaN if a value is NaN.
+// SageAttention's three measures of `got` against `expected`, or NaN if a value is NaN.
 struct Errors {
   double rmse = 0;         // root mean square of the differences
   double cosine = 0;       // cosine of the angle between both, as vectors

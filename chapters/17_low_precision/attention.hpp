@@ -29,8 +29,8 @@ FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
 }
 
 // Starts copying rows [tile * HEIGHT, (tile + 1) * HEIGHT) of a matrix [len, ROW_BYTES] from global
-// to shared memory, 16 bytes per thread at a time; adjacent threads copy adjacent chunks. Rows
-// `len` and above do not exist, so they are not read and become zeros.
+// to shared memory, 16 bytes per thread at a time, so that adjacent threads copy adjacent chunks.
+// Rows `len` and above do not exist, so they are not read and become zeros.
 template <int HEIGHT, int ROW_BYTES, int NUM_THREADS>
 FA_DEVICE void load_tile(uint32_t smem, const void* gmem, int tile, int len, FA_SITE) {
   constexpr int STEP = NUM_THREADS * 16;  // bytes that all threads copy at the same time
@@ -160,8 +160,9 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2]
 
 // O += 2^(S - m) @ V   [WARP_Q, HEAD_DIM]
 // The sum runs over keys, so operand B needs elements that are adjacent along the keys, but V's
-// rows are contiguous along HEAD_DIM: ldmatrix transposes each 8x8 matrix. The exponentials of the
-// next 16 keys do not wait for the mma of these, because the two units work in parallel.
+// rows are contiguous along HEAD_DIM. Therefore ldmatrix transposes each 8x8 matrix. The
+// exponentials of the next 16 keys do not wait for the mma of these, because the two units work in
+// parallel.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float (&l)[MMAS_Q][2],
                                       const float (&S_rmem)[MMAS_Q][MMAS_KV][4],
@@ -186,7 +187,7 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float 
 }
 
 // O = O / l, rounded to bf16, and LSE = ln(sum of e^s) = m ln 2 + ln(l) + the effect of K's mean. A
-// fully masked row has m = -inf and l = 0; its O is 0 and its LSE is -inf.
+// fully masked row has m = -inf and l = 0, so its O is 0 and its LSE is -inf.
 template <int MMAS_Q, int MMAS_D>
 FA_DEVICE void store_output(const Params& params, int64_t first_row, int rows,
                             const float (&O_rmem)[MMAS_Q][MMAS_D][4], const float (&m)[MMAS_Q][2],
@@ -348,7 +349,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   launch_quantize<HEAD_DIM, Operand::Q>(params, batch * heads);
 
   constexpr int BLOCK_KV = block_kv(HEAD_DIM);
-  constexpr int SMEM = BLOCK_Q * HEAD_DIM + 2 * BLOCK_KV * HEAD_DIM +  // Q; K twice; V
+  constexpr int SMEM = BLOCK_Q * HEAD_DIM + 2 * BLOCK_KV * HEAD_DIM +  // Q, K twice, V
                        BLOCK_KV * HEAD_DIM * static_cast<int>(sizeof(bf16));
   const LaunchConfig config{.grid = grid_of(batch * heads, len_q, BLOCK_Q),
                             .block = {BLOCK_Q / WARP_Q * WARP_SIZE},

@@ -1,5 +1,6 @@
 #pragma once
-// The problem that the kernel solves with 16-bit accuracy: the given one, with Q and K in 8 bits.
+// The problem that the kernel solves with 16-bit accuracy, which is the given one, with Q and K in
+// 8 bits.
 
 #include <span>
 
@@ -12,7 +13,7 @@ namespace ch17 {
 fa::Problem computed(const fa::Problem& problem, std::span<const int> options);
 
 // Makes inputs that are hard for 8 bits, with options[1] and [2] as chapter.hpp describes them.
-// Models have both: means of channels in K, and single outliers.
+// Models have both, means of channels in K, and single outliers.
 void prepare(fa::Problem& problem, std::span<const int> options);
 
 // Returns the bytes of workspace for a forward pass.

@@ -3,7 +3,7 @@
 
 namespace ch17 {
 
-// --scales: the part of Q and of K that shares one scale.
+// --scales selects the part of Q and of K that shares one scale.
 enum Scales : int { PER_HEAD = 1, PER_BLOCK = 2, PER_WARP = 3, PER_THREAD = 4 };
 
 // The scale of row r of a head has the index r / tile * of_a_tile + r % 8 / alike.

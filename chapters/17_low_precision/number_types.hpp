@@ -46,7 +46,8 @@ void round_mxfp8(std::span<float> row);
 
 // A block of 16 has one e4m3 scale, its largest / 6 in units of `tensor_scale`, and e2m1 elements.
 void round_nvfp4(std::span<float> row, float tensor_scale);
-// Returns the fp32 scale for which the largest number of a tensor just fits: largest / (6 · 448).
+// Returns the fp32 scale for which the largest number of a tensor just fits, which is largest / (6
+// · 448).
 float nvfp4_tensor_scale(float largest);
 
 }  // namespace ch17

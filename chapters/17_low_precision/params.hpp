@@ -18,7 +18,7 @@ using namespace ::ch17;
 constexpr int BLOCK_Q = 128, WARP_Q = 32;
 FA_HOST_DEVICE constexpr int block_kv(int64_t dim) { return dim == 64 ? 64 : 48; }
 
-// A thread holds the queries that are equal modulo 8, and a pair of each 8 keys: these share a
+// A thread holds the queries that are equal modulo 8, and a pair of each 8 keys, which share a
 // scale. (SageAttention2's groups.)
 constexpr Groups Q_GROUPS{WARP_Q, 8, 1};
 FA_HOST_DEVICE constexpr Groups k_groups(int64_t dim) { return {block_kv(dim), 4, 2}; }
@@ -35,7 +35,7 @@ struct Params {
   const bf16* V;            // [heads / group, len_kv, HEAD_DIM]
   bf16* O;                  // [heads, len_q, HEAD_DIM]
   float* LSE;               // [heads, len_q], or null
-  const float* LSE_offset;  // [heads, len_q], or null: effect of K's mean
+  const float* LSE_offset;  // [heads, len_q], effect of K's mean, or null
   int group;                // `group` consecutive query heads share a head of K and V
   float scale_log2;         // e^x = 2^(x log2 e)
   Mask mask;
@@ -50,8 +50,8 @@ FA_HOST_DEVICE constexpr int64_t num_scales(Groups groups, int64_t rows) {
 struct Workspace {
   int8_t *Q, *K;
   float *Q_scales, *K_scales;
-  float* largest;  // [heads, tiles], of Q or of K: max |x| of a tile
-  float* K_sums;   // [heads, chunks, HEAD_DIM]: sums of CHUNK keys
+  float* largest;  // [heads, tiles], of Q or of K, max |x| of a tile
+  float* K_sums;   // [heads, chunks, HEAD_DIM], sums of CHUNK keys
   float* K_mean;   // [heads, HEAD_DIM]
   float* LSE_offset;
   int64_t bytes;

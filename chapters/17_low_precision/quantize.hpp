@@ -1,5 +1,6 @@
 #pragma once
-// Converts Q and K to 8 bits: each element becomes a multiple n of its group's scale, |n| <= 127.
+// Converts Q and K to 8 bits, so that each element becomes a multiple n of its group's scale, |n|
+// <= 127.
 
 #include "chapters/17_low_precision/params.hpp"
 
@@ -8,7 +9,7 @@ namespace FA_BACKEND::ch17 {
 constexpr int QUANTIZE_THREADS = 128;
 constexpr float LARGEST_INT8 = 127.0f;
 
-// Returns the factor for a group's elements before rounding; the scale is its inverse. It is finite
+// Returns the factor for a group's elements before rounding. The scale is its inverse. It is finite
 // even if all of them are tiny or 0.
 FA_DEVICE float inverse_scale(float largest) {
   constexpr float MOST = 0x1p120f;
@@ -106,9 +107,9 @@ struct QuantizeParams {
   const bf16* from;  // [heads, rows, HEAD_DIM]
   Quantized to;
   float* largest;       // [heads, tiles]: max |x| of a tile
-  const float* K_mean;  // [heads / group, HEAD_DIM]; null: K keeps it
+  const float* K_mean;  // [heads / group, HEAD_DIM]; null if K keeps it
   int group;
-  float* LSE_offset;  // for Q: [heads, rows], scale q . mean of K; null: not wanted
+  float* LSE_offset;  // for Q: [heads, rows], scale q . mean of K; null if not wanted
   float scale;
   int scales;  // the part that shares a scale
 };
@@ -127,8 +128,8 @@ FA_DEVICE float largest_of(const float (&values)[8]) {
   return largest + zero;
 }
 
-// A block quantizes a tile of rows: a warp's queries, or the keys that the kernel loads at a time.
-// With MEASURE it only stores the largest element, for scales of more than a tile.
+// A block quantizes a tile of rows, which are a warp's queries, or the keys that the kernel loads
+// at a time. With MEASURE it only stores the largest element, for scales of more than a tile.
 template <int HEAD_DIM, Operand OPERAND, bool MEASURE>
 FA_KERNEL FA_LAUNCH_BOUNDS(QUANTIZE_THREADS, 1)
 void quantize(const QuantizeParams p) {

@@ -279,7 +279,7 @@ std::vector<float> low_precision_attention(const Scheme& scheme, const Head& hea
   std::vector<float> o(rows.size() * dim, std::numeric_limits<float>::quiet_NaN());
 
   fa::parallel_for(std::ssize(rows), 0, [&](int64_t n, int) {
-    std::vector<float> q_row(depth), O(dim), core(dim);  // core: the sums in the tensor core
+    std::vector<float> q_row(depth), O(dim), core(dim);  // core, the sums in the tensor core
     const bool leaves = tensor_core_sums && scheme.stay > 0;
     std::copy_n(q.begin() + rows[n] * dim, dim, q_row.begin());
     float m = -HUGE_VALF, l = 0;

@@ -30,9 +30,9 @@ struct Scheme {
   Format pv = Format::BF16;     // for P and V
   float p_largest = 1;          // E4M3: value of the weight 1
   int stay = 1;                 // E4M3: tiles of 64 keys that O stays in the tensor core before it
-                                // is added to sums in fp32; 0: all
+                                // is added to sums in fp32, or 0 for all
   bool smooth_v = false;        // E4M3: V loses its mean, which is added to O at the end
-  double cited = 0;             // RMSE in FlashAttention-3's paper, Table 3; 0: not listed
+  double cited = 0;             // RMSE in FlashAttention-3's paper, Table 3, or 0 if not listed
 };
 
 std::span<const Scheme> schemes();
@@ -43,7 +43,8 @@ std::vector<double> exact_attention(const Head& head, std::span<const int64_t> r
 // Returns the same as `scheme` computes it. The signs of the rotation come from `seed`. Q Kᵀ is
 // exact for INT8 and the block formats, and the tensor core's for E4M3. P is rounded relative to
 // the running maximum, and its sum uses the weights before rounding. O is fp32, and bf16 at the end
-// (FP16: fp16). Throws InputError if the rotation is impossible: dim must be a power of two.
+// (fp16 for FP16). Throws InputError if the rotation is impossible, because dim must be a power of
+// two.
 std::vector<float> low_precision_attention(const Scheme& scheme, const Head& head,
                                            std::span<const int64_t> rows, uint64_t seed);
 
@@ -52,7 +53,7 @@ std::vector<float> low_precision_attention(const Scheme& scheme, const Head& hea
 std::vector<float> smooth(std::span<float> k, int64_t dim);
 // Multiplies each row by random signs, then by the Walsh-Hadamard matrix / √dim.
 void rotate(std::span<float> x, int64_t dim, uint64_t seed);
-// INT8 or E4M3: stores the multiples of the scales and returns the scale of each row.
+// For INT8 or E4M3, stores the multiples of the scales and returns the scale of each row.
 std::vector<float> quantize(std::span<float> x, int64_t dim, Format format, Grain grain,
                             bool is_query);
 

@@ -90,8 +90,8 @@ TEST_CASE("e8m0: a power of two not above the number") {
 TEST_CASE("MXFP8: 32 numbers share a power of two") {
   std::vector<float> row(65, 0.0f);
   row[0] = 1;         // scale 2^-8
-  row[1] = 1.0625f;   // 272 times 2^-8: a tie of 256 and 288, to even
-  row[2] = 0x1p-18f;  // half of the smallest, 2^-9 times 2^-8: a tie with 0, to zero
+  row[1] = 1.0625f;   // 272 times 2^-8, a tie of 256 and 288, to even
+  row[2] = 0x1p-18f;  // half of the smallest, 2^-9 times 2^-8, a tie with 0, to zero
   row[3] = 0x1p-17f;
   row[32] = 480;  // scale 2^0, but e4m3 ends at 448
   row[33] = -0.0009f;
@@ -110,7 +110,7 @@ TEST_CASE("NVFP4: 16 numbers share an e4m3 scale, a tensor an fp32 one") {
   std::vector<float> row(32, 0.0f);
   row[0] = 6, row[1] = 2.4f, row[2] = -2.5f, row[3] = 0.25f, row[4] = 0.26f;
   row[16] = 0.375f;              // scale 1/16
-  const float unit = 1.0f / 64;  // scales 6 / 6 = 64 units and 4 units: both e4m3 numbers
+  const float unit = 1.0f / 64;  // scales 6 / 6 = 64 units and 4 units, both e4m3 numbers
   round_nvfp4(row, unit);
   CHECK(row[0] == 6);
   CHECK(row[1] == 2);

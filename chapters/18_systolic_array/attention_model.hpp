@@ -20,7 +20,7 @@ enum class Accounting { kSeed, kArray, kPipelined, kOverlapped };
 
 struct AttentionShape {
   Algorithm algorithm = Algorithm::kFlash;
-  std::int64_t n = 512, dim = 64, block = 128;  // queries and keys; head dimension; rows per tile
+  std::int64_t n = 512, dim = 64, block = 128;  // queries and keys, head dimension, rows per tile
   bool causal = false;
 };
 
@@ -66,7 +66,7 @@ AttentionCost attention_cost(const AttentionShape& shape, Accounting accounting,
 // pieces for exp).
 std::int64_t inside_array_cycles(std::int64_t size);
 
-// Returns how many tiles of block × block scores are visited: with a causal mask those on and left
+// Returns how many tiles of block × block scores are visited, with a causal mask those on and left
 // of the diagonal.
 std::int64_t tiles_visited(const AttentionShape& shape);
 

@@ -1,4 +1,5 @@
-// --bench: simulation speed of the arrays on this machine, which is unrelated to a TPU's speed.
+// --bench measures the simulation speed of the arrays on this machine, which is unrelated to a
+// TPU's speed.
 #pragma once
 
 #include <iosfwd>

@@ -21,7 +21,7 @@ struct Place {
   Tile tile;
 };
 
-// The tiles of a product in the order of computation: first along the dimension of the sum, or down
+// The tiles of a product in the order of computation, first along the dimension of the sum, or down
 // a column of C.
 class Tiling {
  public:

@@ -1,5 +1,5 @@
-// Computes a product of any size on an array of any size: splits it into tiles, ticks them, counts
-// and checks.
+// Computes a product of any size on an array of any size. It splits it into tiles, ticks them,
+// counts and checks.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct MatmulRequest {
 // Work of one cell in one cycle.
 struct CellStep {
   int tile, row, col;
-  std::string a, b;      // operands: a01, b10
+  std::string a, b;      // operands, such as a01, b10
   double before, after;  // the sum before and after adding their product
   std::string sum;       // the sum as a formula
 };
@@ -35,8 +35,8 @@ struct CycleStep {
   std::vector<CellStep> cells;  // those that multiplied
 };
 
-// A tile: the part of the product that the array computes at a time. Weight-stationary: all M rows,
-// K × N of B. Output-stationary: all of K, M × N of C.
+// A tile is the part of the product that the array computes at a time. If weight-stationary, all M
+// rows, K × N of B. If output-stationary, all of K, M × N of C.
 struct Tile {
   std::int64_t m, k, n;
   std::int64_t cells(Dataflow dataflow) const {
@@ -46,11 +46,11 @@ struct Tile {
 };
 
 struct MatmulRun {
-  bool ticked = false;  // false: too large to tick, so cycles come from the formula, which tests
+  bool ticked = false;  // false if too large to tick, so cycles come from the formula, which tests
                         // compare with ticking
   std::int64_t tiles = 0, cycles = 0, macs = 0;
   std::int64_t feed_cycles = 0;  // weight-stationary: loading of the first weights;
-                                 // output-stationary: shifting out the last results
+                                 // if output-stationary, shifting out the last results
   double utilization = 0;        // macs / (rows · cols · cycles)
   Matrix<double> a, b, c;        // if ticked
   std::vector<CycleStep> trace;

@@ -33,11 +33,11 @@ struct Matrix {
   }
 };
 
-// A number with its formula: a00·b00 + a01·b10. The arrays are templates, so the same code
+// A number with its formula, such as a00·b00 + a01·b10. The arrays are templates, so the same code
 // processes formulas, and a trace shows which elements were multiplied.
 struct Named {
   double value = 0;
-  std::string name;  // empty: nothing has been added yet
+  std::string name;  // empty if nothing has been added yet
 
   Named() = default;
   Named(double value, std::string name = "") : value(value), name(std::move(name)) {}
@@ -51,7 +51,7 @@ struct Named {
 std::string entry_name(const std::string& matrix, int row, int col, bool long_indices);
 Matrix<Named> named(const Matrix<double>& numbers, const std::string& matrix);
 
-// Returns the initial value of a result: NaN, so that an unwritten one is visible.
+// Returns the initial value of a result, which is NaN, so that an unwritten one is visible.
 template <class Number>
 Number never_written() {
   return Number(std::numeric_limits<double>::quiet_NaN());

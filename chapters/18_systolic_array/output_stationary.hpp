@@ -1,4 +1,4 @@
-// The output-stationary array: C stays, A and B move.
+// In the output-stationary array, C stays, and A and B move.
 //
 //   cell (i, j) accumulates C[i][j]
 //   A[i][k] enters row i from the left, i cycles late; B[k][j] enters column j from above, j late

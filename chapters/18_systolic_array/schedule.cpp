@@ -14,7 +14,7 @@ Schedule run_schedule(std::vector<Task>& tasks, const std::int64_t (&count)[kUni
   std::vector<std::vector<int>> readers(tasks.size());
   std::vector<int> missing(tasks.size());
   Queue ready;            // (first cycle in which it could start, task)
-  Queue free_at[kUnits];  // per unit: (first free cycle, last task)
+  Queue free_at[kUnits];  // per unit, (first free cycle, last task)
   for (int unit = 0; unit < kUnits; ++unit) {
     for (std::int64_t i = 0; i < count[unit]; ++i) free_at[unit].push({0, -1});
   }

@@ -1,5 +1,5 @@
-// Attention as a graph of tasks on three units: DMA, MXU, VPU. The dependences determine the time,
-// and the critical path shows the longest chain.
+// Attention as a graph of tasks on three units, which are DMA, MXU and VPU. The dependences
+// determine the time, and the critical path shows the longest chain.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Task {
                            // was fed
   std::vector<int> needs;  // tasks whose results it reads, all earlier in the list
   std::int64_t start = 0;  // set by run_schedule
-  int waited_for = -1;     // the task that determined the start: its result, or its use of the unit
+  int waited_for = -1;  // the task that determined the start, by its result, or its use of the unit
 };
 
 struct Link {  // tasks of one name on the critical path
@@ -43,9 +43,9 @@ Schedule run_schedule(std::vector<Task>& tasks, const std::int64_t (&count)[kUni
 
 // Four ways to write attention for the compiler, some of them from the article.
 enum class Loop {
-  kSerial,  // two nested fori_loops: an iteration starts when the previous one has ended
+  kSerial,  // two nested fori_loops, where an iteration starts when the previous one has ended
   kVmap,    // the outer loop over queries is a batch, and the inner loop over keys is still a loop
-  kPallas,  // a grid of tiles: loads run ahead, and a tile waits only for its inputs
+  kPallas,  // a grid of tiles, where loads run ahead, and a tile waits only for its inputs
   kSplash,  // the same, without the tiles that the causal mask hides
 };
 

@@ -1,4 +1,4 @@
-// The arrays: their results, cycles and multiplications.
+// Results, cycles and multiplications of the arrays.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -146,7 +146,7 @@ TEST_CASE("equal tiles with M >= K cost M each, and one fill and drain") {
     MatmulRequest request{40, 16 * tiles, 16, 16, 16};
     request.double_buffer = true;
     CHECK(run_matmul(request).cycles == 40 * tiles + 16 + 16 - 2);
-    request.m = 10;  // with fewer rows than cycles to load the weights: K each
+    request.m = 10;  // with fewer rows than cycles to load the weights, K each
     CHECK(run_matmul(request).cycles == 16 * (tiles - 1) + 10 + 16 + 16 - 2);
     request.double_buffer = false;
     CHECK(run_matmul(request).cycles == tiles * (10 + 16 + 16 - 2));

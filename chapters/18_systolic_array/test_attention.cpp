@@ -1,4 +1,4 @@
-// The cycle model: the article's table to the last cycle, and properties of any shape.
+// The cycle model gives the article's table to the last cycle, and properties of any shape.
 #include <doctest/doctest.h>
 
 #include <algorithm>

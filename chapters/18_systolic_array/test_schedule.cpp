@@ -1,4 +1,5 @@
-// The dependence graph: bounds that no schedule can beat, and the task that determines the time.
+// Tests the dependence graph, with bounds that no schedule can beat, and with the task that
+// determines the time.
 #include <doctest/doctest.h>
 
 #include <algorithm>

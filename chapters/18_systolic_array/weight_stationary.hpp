@@ -1,4 +1,4 @@
-// The weight-stationary array: B stays, A and the sums move.
+// In the weight-stationary array, B stays, and A and the sums move.
 //
 //   cell (k, n) keeps the weight B[k][n]
 //   A[m][k] enters row k from the left, k cycles after A[m][0] entered row 0, and moves right
@@ -15,7 +15,7 @@
 
 namespace ch18 {
 
-// Input of a row from the left in one cycle: nothing, or an activation.
+// Input of a row from the left in one cycle, either nothing or an activation.
 template <class Number>
 struct Arrival {
   bool here = false;
@@ -25,7 +25,7 @@ struct Arrival {
   Number value{};
 };
 
-// Input of a column from above: a weight for the top cell. `rows` cells shift their weights down.
+// Input of a column from above, a weight for the top cell. `rows` cells shift their weights down.
 template <class Number>
 struct Shift {
   const Number* weight = nullptr;
@@ -93,7 +93,7 @@ struct Product {
 
 template <class Number>
 struct Streamed {
-  std::vector<Matrix<Number>> C;  // one per product; NaN where a result did not leave the array
+  std::vector<Matrix<Number>> C;  // one per product, NaN where a result did not leave the array
   std::int64_t cycles = 0;        // from the entry of the first activation to the last
                                   // multiplication
   std::int64_t macs = 0;          // counted cell by cell
@@ -131,8 +131,9 @@ class Feeder {
   // [/anchor: arrival]
 
   // [anchor: shift]
-  // Returns the input of column n: the weights of the next product, the last row first. It starts n
-  // cycles after column 0 and reaches one more row per cycle, right after the previous swap.
+  // Returns the input of column n, which are the weights of the next product, the last row first.
+  // It starts n cycles after column 0 and reaches one more row per cycle, right after the previous
+  // swap.
   Shift<Number> shift(int n, std::int64_t cycle) {
     std::size_t& p = loading_[n];
     const auto step = [&] { return cycle - start_[p - 1] - n; };
@@ -157,7 +158,7 @@ class Feeder {
   const std::vector<Product<Number>>& products_;
   std::uint32_t breaks_;
   std::vector<std::int64_t> start_;  // cycle in which the first activation of a product enters
-  std::vector<std::size_t> entering_, loading_;  // per row and per column: the product
+  std::vector<std::size_t> entering_, loading_;  // per row and per column, the product
   int last_m_ = 0;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// The ring with kernels: each rank has a GPU, or an emulated one.
+// The ring with kernels, where each rank has a GPU, or an emulated one.
 
 #include "ring.hpp"
 
@@ -19,7 +19,7 @@ struct Interval {
 struct DeviceStep {
   int owner;
   int64_t scores;
-  Interval compute, transfer;  // transfer: when the next step's keys move
+  Interval compute, transfer;  // transfer is when the next step's keys move
 };
 
 // The result of the repetition with the median time.

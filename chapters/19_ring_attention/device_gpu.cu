@@ -35,7 +35,7 @@ class Event {
   bool recorded_ = false;
 };
 
-// A stream; one of them runs this thread's kernels.
+// A stream, one of which runs this thread's kernels.
 class Stream {
  public:
   explicit Stream(bool launches) : launches_(launches) {

@@ -70,7 +70,7 @@ struct Pair {
   bool causal;
 };
 
-// Returns everything that the queries see of these keys in as few pairs as possible: adjacent
+// Returns everything that the queries see of these keys in as few pairs as possible. Adjacent
 // queries that see all of the same keys are merged, and so are adjacent keys that the same queries
 // see.
 inline std::vector<Pair> pairs_of(const Sizes& sizes, const std::vector<Range>& queries,
@@ -107,7 +107,7 @@ inline std::vector<Pair> pairs_of(const Sizes& sizes, const std::vector<Range>& 
 
 // ---- links ----
 
-// A simultaneous exchange with other ranks: an even number of bf16 values in this rank's memory.
+// A simultaneous exchange with other ranks, of an even number of bf16 values in this rank's memory.
 struct Transfer {
   int send_to, receive_from;
   const bf16* from;

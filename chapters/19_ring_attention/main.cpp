@@ -1,4 +1,4 @@
-// Ring attention: several ranks share the keys and queries of a sequence.
+// In ring attention, several ranks share the keys and queries of a sequence.
 //
 //   ch19_ring_attention --ranks 4 --causal --schedule zigzag --profile     ranks are threads
 //   mpirun -n 4 ch19_ring_attention --causal --schedule zigzag             or processes

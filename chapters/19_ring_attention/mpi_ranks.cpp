@@ -18,7 +18,7 @@ namespace {
 constexpr uint64_t VERSION = 1;  // version of the messages between ranks
 
 struct Order {
-  bool work;  // false: end
+  bool work;  // false at the end
   Job job;
 };
 

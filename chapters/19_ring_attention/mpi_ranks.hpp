@@ -1,5 +1,5 @@
 #pragma once
-// Runs the program's ranks as processes: mpirun -n P ch19_ring_attention …
+// Runs the program's ranks as processes, by mpirun -n P ch19_ring_attention …
 
 #include "work.hpp"
 

@@ -11,7 +11,7 @@ namespace {
 struct Pending final : Message {
   MPI_Request request = MPI_REQUEST_NULL;
   int other = 0, size = 0;
-  bool received = false;  // false: sent
+  bool received = false;  // false if sent
 };
 
 int count_of(size_t size) {

@@ -10,8 +10,8 @@
 namespace ch19 {
 
 // The processes of `group`, for example MPI_COMM_WORLD, between MPI_Init and MPI_Finalize. Messages
-// have fewer than 2^31 numbers; larger ones throw std::invalid_argument. An error of MPI itself
-// ends all ranks, as is MPI's default.
+// have fewer than 2^31 numbers, because larger ones throw std::invalid_argument. An error of MPI
+// itself ends all ranks, as is MPI's default.
 class MpiTransport final : public Transport {
  public:
   explicit MpiTransport(MPI_Comm group);

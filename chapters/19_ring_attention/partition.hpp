@@ -20,8 +20,8 @@ inline Range piece(int64_t length, int64_t parts, int64_t n) {
 
 enum class Layout {
   in_order,  // rank r holds piece r of P
-  zigzag,    // rank r holds pieces r and 2 P - 1 - r of 2 P: early queries see few keys, late
-             // queries see many
+  zigzag,  // rank r holds pieces r and 2 P - 1 - r of 2 P, because early queries see few keys, late
+           // queries see many
 };
 
 // Returns the pieces of a rank in ascending order. Pieces may be empty.

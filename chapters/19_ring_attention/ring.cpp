@@ -108,7 +108,7 @@ void add(Part& sum, const Part& part) {
   for (size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
 }
 
-// The ring: rank r sends its keys to rank r + 1 and receives the next ones from rank r - 1.
+// In the ring, rank r sends its keys to rank r + 1 and receives the next ones from rank r - 1.
 struct Ring {
   Transport& transport;
   const Options& options;
@@ -217,8 +217,8 @@ void merge_row(std::span<float> o, float& lse, std::span<const float> o_b, float
                uint32_t breaks) {
   if (lse_b == -kInfinity) return;  // fully masked; -inf - (-inf) would be NaN
   if (breaks & OVERFLOWING_MERGE) {
-    const float base = lse == -kInfinity ? lse_b : lse;  // the first part: o is 0, and so is its
-                                                         // weight
+    const float base = lse == -kInfinity ? lse_b : lse;  // the first part, where o is 0, and so is
+                                                         // its weight
     const float own = lse == -kInfinity ? 0.0f : 1.0f, ratio = std::exp(lse_b - base);
     for (size_t d = 0; d < o.size(); ++d) o[d] = (own * o[d] + ratio * o_b[d]) / (own + ratio);
     lse = base + std::log(own + ratio);

@@ -1,7 +1,7 @@
 #pragma once
 // Attention over a sequence that several ranks share. Each rank holds some of the queries and some
 // of the keys. Keys and values are passed from rank to rank, and the state of a query stays at its
-// owner: Ring Attention (Liu, Zaharia and Abbeel 2023).
+// owner, as in Ring Attention (Liu, Zaharia and Abbeel 2023).
 
 #include <cstdint>
 #include <span>
@@ -34,7 +34,7 @@ struct Step {
   int owner;
   int64_t scores;  // query-key pairs per head that are not masked
   double compute_ms, waited_ms;
-  // With kernels: when it began, and the transfer of the next step's keys, in milliseconds since
+  // With kernels, when it began, and the transfer of the next step's keys, in milliseconds since
   // this rank began.
   double begin_ms = 0, transfer_begin_ms = 0, transfer_ms = 0;
 };
@@ -56,7 +56,7 @@ struct State {
   Part o, lse;
 };
 
-// state = merge(state, (o, lse)) for one row; o is [dim]. This form cannot overflow:
+// state = merge(state, (o, lse)) for one row, where o is [dim]. This form cannot overflow:
 //   o = sigmoid(lse - lse_b) o + sigmoid(lse_b - lse) o_b,   lse -= log sigmoid(lse - lse_b)
 void merge_row(std::span<float> o, float& lse, std::span<const float> o_b, float lse_b,
                uint32_t breaks = 0);

@@ -15,7 +15,7 @@ struct Seen {
   bool causal;
 };
 
-// Returns what a piece of queries sees of a piece of keys: first fully masked rows, then a
+// Returns what a piece of queries sees of a piece of keys, first fully masked rows, then a
 // triangle, then rows that see all keys. Row i of the piece sees keys up to i + offset.
 inline std::vector<Seen> what_is_seen(const Sizes& sizes, Range queries, Range keys) {
   if (keys.size() == 0 || queries.size() == 0) return {};

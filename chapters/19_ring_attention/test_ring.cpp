@@ -1,4 +1,4 @@
-// Ring attention on threads: any number of ranks gives the result of one.
+// Ring attention on threads, where any number of ranks gives the result of one.
 #include <doctest/doctest.h>
 
 #include <array>

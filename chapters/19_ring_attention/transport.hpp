@@ -37,9 +37,9 @@ class Transport {
   // [anchor: calls]
   virtual int rank() const = 0;  // 0 to ranks() - 1
   virtual int ranks() const = 0;
-  // Both return immediately. Until wait(), the transport owns the memory: sent data must not change
-  // and received data must not be read. Messages with the same tag from one rank to another arrive
-  // in order, each in one receive of its size.
+  // Both return immediately. Until wait(), the transport owns the memory, so sent data must not
+  // change and received data must not be read. Messages with the same tag from one rank to another
+  // arrive in order, each in one receive of its size.
   virtual Request send(int to, Tag tag, std::span<const float> numbers) = 0;
   virtual Request receive(int from, Tag tag, std::span<float> numbers) = 0;
   virtual void wait(const Request& request) = 0;

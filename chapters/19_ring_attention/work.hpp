@@ -25,10 +25,10 @@ struct Job {
 };
 Job job_of(const fa::Problem& problem, Schedule schedule, uint32_t breaks, bool backward);
 
-// Report of a rank: one step for the keys of each rank; `backward` is empty if it was not
+// Report of a rank, with one step for the keys of each rank; `backward` is empty if it was not
 // requested.
 struct Report {
-  int64_t bytes_sent = 0;  // K, V, dK and dV; excludes distribution and collection by rank 0
+  int64_t bytes_sent = 0;  // K, V, dK and dV, excluding distribution and collection by rank 0
   double forward_ms = 0;
   std::vector<Step> forward, backward;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Checkpoints: one file that is complete or absent, and that can be verified by itself.
+// A checkpoint is one file that is complete or absent, and that can be verified by itself.
 
 #include <string>
 

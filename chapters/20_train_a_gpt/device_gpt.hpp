@@ -1,6 +1,7 @@
 #pragma once
 // The same GPT on the device that runs the kernels. All of it stays on a GPU from step to step.
-// Factors of products are bf16; weights, gradients, AdamW's means and the residual path are fp32.
+// Factors of products are bf16, while weights, gradients, AdamW's means and the residual path are
+// fp32.
 
 #include <memory>
 #include <span>
@@ -20,7 +21,8 @@ class DeviceGpt {
   virtual double gradient(const Batch& batch, std::span<float> gradient) = 0;
   // Takes step number `t`, counted from 1. Returns the loss before the update.
   virtual double step(const Batch& batch, int64_t t) = 0;
-  // Memory that only attention needs: LSE of each layer, and the workspace of its backward pass.
+  // Memory that only attention needs, which is LSE of each layer, and the workspace of its backward
+  // pass.
   virtual int64_t attention_bytes() const = 0;
 };
 

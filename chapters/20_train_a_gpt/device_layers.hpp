@@ -49,7 +49,8 @@ FA_DEVICE float warp_max(float x) {
 
 // ---- embeddings ----
 
-// X [rows, channels] = token + position; one_hot [rows, vocabulary] has a 1 at each row's token.
+// X [rows, channels] = token + position, where one_hot [rows, vocabulary] has a 1 at each row's
+// token.
 struct Embed {
   const int* tokens;
   const float *token, *position;
@@ -76,7 +77,7 @@ void embed(const Embed p) {
   }
 }
 
-// dposition [context, channels]: the sum of dX over the batch
+// dposition [context, channels], the sum of dX over the batch
 FA_KERNEL FA_LAUNCH_BOUNDS(THREADS, 1)
 void sum_positions(const float* dX, float* dposition, int batch, int64_t elements) {
   const int64_t at = (int64_t{block_index()} * THREADS + thread_index()) * 4;
@@ -91,7 +92,7 @@ void sum_positions(const float* dX, float* dposition, int batch, int64_t element
 
 // ---- layer norm ----
 
-// A lane's part of a row: column (chunk * 32 + lane) * 4 and the next three.
+// A lane's part of a row, which is column (chunk * 32 + lane) * 4 and the next three.
 template <int CHUNKS>
 struct Row {
   Floats part[CHUNKS];
@@ -119,7 +120,7 @@ FA_DEVICE float normalize(Row<CHUNKS>& row, int channels) {
 }
 
 // [anchor: add_norm]
-// sum = X + branch, Y = norm(sum): the end of a branch and the start of the next in one pass.
+// sum = X + branch, Y = norm(sum), the end of a branch and the start of the next in one pass.
 // Without a branch, X is the sum.
 struct AddNorm {
   const float* X;

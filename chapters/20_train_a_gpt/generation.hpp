@@ -44,8 +44,8 @@ class Decoder {
 // Returns a token with probability softmax(logits / temperature).
 int32_t sample(std::span<const float> logits, double temperature, Random& random);
 
-// Returns the default prompt of a model: a new line, or the first character of its text if that
-// text has no new line.
+// Returns the default prompt of a model, which is a new line, or the first character of its text if
+// that text has no new line.
 std::string default_prompt(const TrainingState& trained);
 
 // Returns `prompt` and `count` more characters in UTF-8. Throws InputError for an empty prompt and

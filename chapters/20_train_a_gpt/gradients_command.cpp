@@ -47,7 +47,7 @@ int show_gradients(const AttentionChoice& attention) {
         return (above - below) / (2 * step);
       };
       // The error of a slope is h² times the third derivative, which layer norm makes large if a
-      // token's variance is small: we measured 6e-6. Combining two slopes removes that term.
+      // token's variance is small. We measured 6e-6. Combining two slopes removes that term.
       const double expected = (4 * slope(h) - slope(2 * h)) / 3;
       largest = max_keeping_nan(std::abs(gradient[i]), largest);
       const double error = std::abs(gradient[i] - expected);

@@ -50,8 +50,8 @@ void layer_norm(Matrix<R> X, const R* gain, const R* bias, Matrix<R> normalized,
   }
 }
 
-// Mean and deviation depend on every x of the row, so each dx has three terms:
-// dx = (dx̂ − mean(dx̂) − x̂ · mean(dx̂ ∘ x̂)) · inverse_deviation, with dx̂ = dy ∘ gain.
+// Mean and deviation depend on every x of the row, so each dx has three terms, dx = (dx̂ −
+// mean(dx̂) − x̂ · mean(dx̂ ∘ x̂)) · inverse_deviation, with dx̂ = dy ∘ gain.
 template <class R>
 void layer_norm_backward(Matrix<R> dY, const R* gain, Matrix<R> normalized,
                          const R* inverse_deviation, Matrix<R> dX, R* dgain, R* dbias) {

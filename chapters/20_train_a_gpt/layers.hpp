@@ -28,10 +28,10 @@ template <class R>
 void layer_norm_backward(Matrix<R> dY, const R* gain, Matrix<R> normalized,
                          const R* inverse_deviation, Matrix<R> dX, R* dgain, R* dbias);
 
-// y = x Φ(x), with Φ by tanh: Hendrycks and Gimpel 2016, as in GPT-2
+// y = x Φ(x), with Φ by tanh (Hendrycks and Gimpel 2016), as in GPT-2
 template <class R>
 void gelu(Matrix<R> X, Matrix<R> Y);
-// dX = dY ∘ gelu'(X); dX may be dY
+// dX = dY ∘ gelu'(X), where dX may be dY
 template <class R>
 void gelu_backward(Matrix<R> X, Matrix<R> dY, Matrix<R> dX);
 

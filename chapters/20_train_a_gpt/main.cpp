@@ -1,4 +1,4 @@
-// Chapter 20: trains a GPT on characters with this project's attention.
+// Chapter 20 trains a GPT on characters with this project's attention.
 //
 //   ch20_train_a_gpt                                    the chapter as a story: half a minute
 //   ch20_train_a_gpt gradients                          each parameter against central differences

@@ -179,7 +179,7 @@ void Gpt<R>::backward(std::span<const R> weights, std::span<const int32_t> token
     linear_back(view(block.activated, 4 * c), first + DOWN_W, dx, dhidden);
     gelu_backward<R>(view(block.hidden, 4 * c), dhidden, dhidden);
     linear_back(view(block.norm_2.output, c), first + UP_W, dhidden, dbranch);
-    norm_backward(first + GAIN_2, block.norm_2);  // dx: around the MLP, and through it
+    norm_backward(first + GAIN_2, block.norm_2);  // dx around the MLP, and through it
 
     linear_back(view(block.o, c), first + OUT_W, dx, dbranch);
     block.attention->backward(view(block.qkv, 3 * c), view(block.o, c), dbranch, dqkv);

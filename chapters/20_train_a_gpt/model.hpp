@@ -20,11 +20,11 @@ struct Config {
 struct Parameter {
   std::string name;  // "block 0 attention in W"
   int64_t offset, rows, cols;
-  bool is_matrix;  // a factor of a product, or an embedding: only these have weight decay
+  bool is_matrix;  // a factor of a product, or an embedding, because only these have weight decay
   int64_t size() const { return rows * cols; }
 };
 
-// Their indices in the list: at its start, within a block, and after the blocks.
+// Their indices in the list, at its start, within a block, and after the blocks.
 enum FirstParameter { TOKENS, POSITIONS, FIRST_BLOCK };
 enum BlockParameter {
   GAIN_1,
@@ -47,9 +47,9 @@ enum LastParameter { LAST_GAIN, LAST_BIAS, HEAD_W, HEAD_B };
 std::vector<Parameter> parameters(const Config& config);
 int64_t parameter_count(const Config& config);
 
-// Returns GPT-2's initial values: normal matrices with deviation 0.02, divided by sqrt(2 layers) if
-// they end on the residual path; gains 1, biases 0. The same seed gives the same values on every
-// machine.
+// Returns GPT-2's initial values, which are normal matrices with deviation 0.02, divided by sqrt(2
+// layers) if they end on the residual path, gains 1, biases 0. The same seed gives the same values
+// on every machine.
 std::vector<float> initial_parameters(const Config& config, uint64_t seed);
 
 template <class R>

@@ -1,5 +1,5 @@
 #pragma once
-// Attention by code that needs contiguous tensors: copies Q, K and V to [batch, heads, length,
+// Attention by code that needs contiguous tensors. It copies Q, K and V to [batch, heads, length,
 // dim], and copies the results back.
 
 #include <cmath>

@@ -23,7 +23,7 @@ struct Random {
   double uniform() { return static_cast<double>(next() >> 11) * 0x1p-53; }
 };
 
-// FNV-1a of bytes: detects a file that has changed, but not one that was forged.
+// FNV-1a of bytes, which detects a file that has changed, but not one that was forged.
 template <class Bytes>
 uint64_t fingerprint(const Bytes& bytes) {
   uint64_t hash = 0xcbf29ce484222325u;

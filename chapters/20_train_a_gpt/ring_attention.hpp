@@ -1,5 +1,6 @@
 #pragma once
-// Chapter 19's ring: two ranks, which are threads of this process, share the sequence in zigzag.
+// Chapter 19's ring, where two ranks, which are threads of this process, share the sequence in
+// zigzag.
 
 #include <algorithm>
 

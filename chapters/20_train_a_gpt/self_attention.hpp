@@ -1,5 +1,5 @@
 #pragma once
-// Causal self-attention of one layer, forward and backward: the interface that this chapter
+// Causal self-attention of one layer, forward and backward, the interface that this chapter
 // switches.
 
 #include <memory>

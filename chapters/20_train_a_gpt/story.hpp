@@ -1,12 +1,12 @@
 #pragma once
-// The story of the chapter: gradients, a training run, text.
+// The story of the chapter, with gradients, a training run, text.
 
 namespace fa::ch20 {
 
 // Returns the exit code.
 int tell_story();
 
-// --bench: time and memory of a step for different contexts, plain and tiled.
+// --bench measures time and memory of a step for different contexts, plain and tiled.
 int run_bench();
 
 }  // namespace fa::ch20

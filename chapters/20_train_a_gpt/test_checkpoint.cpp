@@ -1,5 +1,5 @@
-// Checkpoints: the state that they restore, files that are refused, and resumed runs with the same
-// bits as uninterrupted ones.
+// Checkpoints, with the state that they restore, files that are refused, and resumed runs with the
+// same bits as uninterrupted ones.
 #include <doctest/doctest.h>
 #include <unistd.h>
 

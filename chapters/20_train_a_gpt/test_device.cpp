@@ -1,5 +1,5 @@
-// The GPT with all kernels on the device, here on the emulator: its gradients, its steps, and the
-// inputs that it refuses.
+// The GPT with all kernels on the device, here on the emulator, with its gradients, its steps, and
+// the inputs that it refuses.
 #include <doctest/doctest.h>
 
 #include <cmath>

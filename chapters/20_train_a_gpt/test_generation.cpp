@@ -1,4 +1,4 @@
-// Generation: decoding one token at a time with the paged cache gives the results of the whole
+// In generation, decoding one token at a time with the paged cache gives the results of the whole
 // sequence.
 #include <cmath>
 #include <vector>

@@ -22,13 +22,13 @@ inline std::vector<double> normal_values(int64_t count, uint64_t seed) {
   return result;
 }
 
-// a − b| ≤ bound · (1 + |b|); false for a NaN
+// a − b| ≤ bound · (1 + |b|), false for a NaN
 inline bool close(double a, double b, double bound) {
   return std::abs(a - b) <= bound * (1 + std::abs(b));
 }
 
 // `gradient` holds dL/dx for L = loss() at x. The error of central differences is h² times L's
-// third derivative plus 1e-16 / h of rounding: about 1e-10 at this h, for the values of these
+// third derivative plus 1e-16 / h of rounding, about 1e-10 at this h, for the values of these
 // tests.
 inline void check_gradient(const std::string& name, std::span<double> x,
                            std::span<const double> gradient, const std::function<double()>& loss) {

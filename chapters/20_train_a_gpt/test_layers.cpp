@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kRows = 5, kIn = 4, kOut = 3;
 
-// A loss whose gradient is different everywhere: L = Σ weight · y
+// A loss whose gradient is different everywhere, L = Σ weight · y
 double weighted(const std::vector<double>& y, const std::vector<double>& weight) {
   return std::inner_product(y.begin(), y.end(), weight.begin(), 0.0);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Text for training: UTF-8 is decoded to one token per character.
+// Text for training, where UTF-8 is decoded to one token per character.
 
 #include <cstdint>
 #include <string>
@@ -9,7 +9,7 @@
 namespace fa::ch20 {
 
 // Returns the characters of a text in UTF-8. Throws an InputError that names `what` and the first
-// wrong byte: cut off, overlong, a surrogate, past U+10FFFF.
+// wrong byte, which is cut off, overlong, a surrogate, past U+10FFFF.
 std::u32string decode_utf8(std::string_view bytes, const std::string& what);
 std::string encode_utf8(char32_t character);
 

@@ -1,7 +1,7 @@
 #pragma once
-// The same attention in tiles: chapter 02's forward pass, which keeps the log-sum-exp of each row,
-// and chapter 10's backward pass with keys in the outer loop, which recomputes P from it. Between
-// the two passes it keeps one number per row.
+// The same attention in tiles, with chapter 02's forward pass, which keeps the log-sum-exp of each
+// row, and chapter 10's backward pass with keys in the outer loop, which recomputes P from it.
+// Between the two passes it keeps one number per row.
 
 #include <algorithm>
 #include <cmath>

@@ -38,7 +38,7 @@ std::string fixed(double value, int decimals) {
   return text;
 }
 
-// Returns the initial state: a new one, or the checkpoint's.
+// Returns the initial state, which is a new one, or the checkpoint's.
 TrainingState first_state(const TrainRequest& request, const Cli& given, const std::string& bytes,
                           const std::u32string& text) {
   if (!request.resume) {

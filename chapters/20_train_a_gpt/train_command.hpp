@@ -15,8 +15,8 @@ struct TrainRequest {
   AttentionChoice attention;
   std::string device = "cpu";  // where the model is
   std::vector<std::string> breaks;
-  int64_t steps = 400, seed = 0, memory_limit = 0;  // 0: no limit
-  std::string text, checkpoint, json;               // files, or empty: the lessons, none, none
+  int64_t steps = 400, seed = 0, memory_limit = 0;  // 0 for no limit
+  std::string text, checkpoint, json;               // files; if empty, the lessons, none, none
   bool resume = false;
 };
 

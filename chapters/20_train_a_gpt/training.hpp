@@ -1,6 +1,6 @@
 #pragma once
-// Training: the data (which character comes next), AdamW, and the state that one step passes to the
-// next.
+// The parts of training are the data (which character comes next), AdamW, and the state that one
+// step passes to the next.
 
 #include <cstdint>
 #include <string>
@@ -38,13 +38,13 @@ struct TrainingState {
   int64_t steps() const { return static_cast<int64_t>(losses.size()); }
 };
 
-// Returns the initial state: weights and random numbers of the seed. Throws InputError if `recipe`
-// defines no valid model, or if the text is not longer than a context.
+// Returns the initial state, with weights and random numbers of the seed. Throws InputError if
+// `recipe` defines no valid model, or if the text is not longer than a context.
 TrainingState start_training(const Recipe& recipe, const Vocabulary& vocabulary,
                              std::u32string_view text, int64_t seed);
 
 struct Batch {
-  std::vector<int32_t> tokens, targets;  // [batch, context]; a target is the next token
+  std::vector<int32_t> tokens, targets;  // [batch, context], where a target is the next token
 };
 Batch next_batch(const TrainingState& state, std::span<const int32_t> text, Random& random);
 
@@ -91,9 +91,9 @@ struct GradientCheck {
   double relative_error = 0;
   std::string worst;  // name of that parameter
   bool passed = false;
-  // Single elements: how many there are, how many are not finite, how many differ by more than the
-  // bound times their parameter's 2-norm above, and the largest difference (NaN if one is not
-  // finite).
+  // Counts of single elements, namely how many there are, how many are not finite, how many differ
+  // by more than the bound times their parameter's 2-norm above, and the largest difference (NaN if
+  // one is not finite).
   int64_t elements = 0, nonfinite = 0, mismatches = 0;
   double max_abs_error = 0;
 };

@@ -37,7 +37,7 @@ FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
   wgmma_commit();
 }
 
-// Before the kernel: no tile is claimed yet but each block's first.
+// Before the kernel, no tile is claimed yet but each block's first.
 FA_KERNEL FA_LAUNCH_BOUNDS(32, 1)
 void reset(int* claimed) {
   if (thread_index() == 0) store_global(claimed, 0);
@@ -69,8 +69,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   const uint32_t overflows = V_empty + STAGES * 8;  // a word per warp
 
   if (thread_index() == 0) {
-    // One arrival, the producer's; and one per warp that computes: it may need K again after the
-    // product.
+    // One arrival, the producer's; and one per warp that computes, because it may need K again
+    // after the product.
     for (int i = 0; i < 3 + 2 * STAGES; ++i) mbarrier_init(Q_full + i * 8, 1);
     for (int i = 0; i < 2; ++i) mbarrier_init(Q_empty + i * 8, 128 * CONSUMERS);
     for (int i = 0; i < 2 * STAGES; ++i) mbarrier_init(K_empty + i * 8, 4 * CONSUMERS);
@@ -78,8 +78,9 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     for (int i = 0; i < 4 * CONSUMERS; ++i) store_shared<int>(overflows + i * 4, -1);  // none
   }
   block_sync();  // no thread waits on an mbarrier before it is initialized
-  // The buffer, mbarrier and phase of the n-th tile of keys. `used` has a bit for each buffer: the
-  // parity of the phase that its next tile fills. Only `used` passes from one Q tile to the next.
+  // The buffer, mbarrier and phase of the n-th tile of keys. `used` has a bit for each buffer,
+  // which is the parity of the phase that its next tile fills. Only `used` passes from one Q tile
+  // to the next.
   const auto buffer = [](uint32_t smem, int n) { return smem + n % STAGES * KV_TILE_BYTES; };
   const auto of = [](uint32_t mbarriers, int n) { return mbarriers + n % STAGES * 8; };
   const auto of_q = [](uint32_t mbarriers, int i) { return mbarriers + i % 2 * 8; };
@@ -155,8 +156,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
              work.mask.len_kv - key, of(V_full, n));
       }
       used = use(used, count);
-      // Claimed only now, when all loads of this tile are issued: a block that claims earlier holds
-      // a tile while other blocks have nothing to do.
+      // Claimed only now, when all loads of this tile are issued, because a block that claims
+      // earlier holds a tile while other blocks have nothing to do.
       if (lane_index() == 0) index = grid_size().x + atomic_add(params.claimed, 1);
       index = shfl(index, 0);
     }
@@ -171,7 +172,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   const auto release = [&](uint32_t empty) {
     if (lane_index() == 0) mbarrier_arrive(empty);
   };
-  // Two consumers take turns, as in chapter 15: one multiplies, the other exponentiates.
+  // Two consumers take turns, as in chapter 15, so that one multiplies, the other exponentiates.
   constexpr int FIRST_TURN = 1, VOTE = FIRST_TURN + CONSUMERS;  // barrier 0 is block_sync
   const auto take_turn = [&] {
     if (CONSUMERS == 2) barrier_sync(FIRST_TURN + consumer, 2 * 128);
@@ -305,8 +306,9 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       ++n;
       // [anchor: sharp]
       // The other tiles come in groups, as in chapter 16. After a group with weights that became
-      // too large, all groups are exact. For the first group, the first tile decides: if a lane's
-      // weights nearly vanish compared with the row's largest, a later score may be far above that.
+      // too large, all groups are exact. For the first group, the first tile decides, because if a
+      // lane's weights nearly vanish compared with the row's largest, a later score may be far
+      // above that.
       bool exact = false;
       raised = l[0][0] < 0x1p-4f || l[0][1] < 0x1p-4f;
       while (n < end) {
@@ -339,7 +341,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     for (int half = 0; half < 2; ++half)
       finite &= is_finite(O_rmem, half) || half * 8 + lane_index() / 4 >= rows;
     if (warp_any(!finite)) {  // chapter 16's second try, after all tiles
-      // A list of these tiles: each links to the previous one, in O, which it will write again.
+      // A list of these tiles, where each links to the previous one, in O, which it will write
+      // again.
       const int index = read_ticket(ticket, 0);
       if (lane_index() == 0) {
         store_global(
@@ -380,7 +383,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
 template <int HEAD_DIM, int CONSUMERS, int BLOCK_KV, int STAGES, class Breaks>
 void launch_blocks(const fa::ForwardArgs& args, int blocks, Breaks breaks) {
   constexpr int BLOCK_Q = 64 * CONSUMERS;
-  constexpr int SMEM_ROWS = 2 * (BLOCK_Q + STAGES * BLOCK_KV);  // Q twice, K and V; then mbarriers
+  constexpr int SMEM_ROWS = 2 * (BLOCK_Q + STAGES * BLOCK_KV);  // Q twice, K and V, then mbarriers
   constexpr size_t SMEM =
       SMEM_ROWS * HEAD_DIM * sizeof(bf16) + 1024 + 2 * TICKET_BYTES + (5 + 4 * STAGES) * 8 + 12 * 4;
   const Params params = params_of(args, BLOCK_Q, BLOCK_KV, blocks);

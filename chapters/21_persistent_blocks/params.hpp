@@ -15,7 +15,7 @@ struct Params : ch16::Params {
 };
 
 // [anchor: cut]
-// A tile of queries, or a part of one: up to 64 rows, for one warpgroup.
+// A tile of queries, or a part of one, with up to 64 rows, for one warpgroup.
 struct QTile : Work {
   int first_row;
 };
@@ -47,7 +47,7 @@ inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv, 
                                 Swizzle::bytes_128),
                 reinterpret_cast<int*>(args.workspace), 0};
   // Chapter 16's groups of heads, whose K and V have up to 16 MB, but with at most 16 heads of K
-  // and V: if rows are short, Q and O take as much of the L2 cache.
+  // and V, because if rows are short, Q and O take as much of the L2 cache.
   params.together = std::min(params.together, 16 * params.group);
   const int parts = block_q / 64, rest = params.num_q_tiles % blocks;
   const int cut = params.num_q_tiles > blocks && rest * parts <= blocks ? rest : 0;

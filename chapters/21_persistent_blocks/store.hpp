@@ -26,8 +26,8 @@ FA_DEVICE void store_async(const Params& params, const Work& work, int warp_row,
                    saw_nothing ? NEG_INF : m[0][half] * params.scale + log(l[0][half]));
     }
   }
-  // Lane 8i + r passes the address of row r of matrix i: rows 0-7 and 8-15 of 8 columns, then of
-  // the next 8. 16-byte chunk c of row r is chunk (c XOR r) mod 8 of its 128 bytes.
+  // Lane 8i + r passes the address of row r of matrix i, for rows 0-7 and 8-15 of 8 columns, then
+  // of the next 8. 16-byte chunk c of row r is chunk (c XOR r) mod 8 of its 128 bytes.
   const int matrix = lane_index() / 8, in_row = matrix % 2 * 8 + lane_index() % 8;
   FA_UNROLL
   for (int mma_d = 0; mma_d < MMAS_D; mma_d += 2) {

@@ -75,7 +75,7 @@ TEST_CASE("long rows: right in the kernels that only they take") {
   }
 }
 
-// Seven tiles of 150 rows for six blocks: the seventh is cut into three parts.
+// Seven tiles of 150 rows for six blocks, so the seventh is cut into three parts.
 TEST_CASE("a tile that would leave most blocks without work is cut, and gives the same bits") {
   Problem problem = random_problem({1, 7, 150, 300, 64}, Dtype::bf16, 5);
   for (const bool causal : {false, true}) {
@@ -100,7 +100,7 @@ TEST_CASE("a tile is recomputed where a sum is too large") {
   CHECK(mma_instructions(rising({1, 1, 64, 128 * 24, 64}, 300, true)) == tile);
 }
 
-// Scores 60 times as large: in the first tile, one key has all the weight of a row.
+// Scores are 60 times as large, so that in the first tile, one key has all the weight of a row.
 TEST_CASE("sharp scores: no tile is recomputed at the beginning, because the first one warns") {
   Problem problem = random_problem({1, 1, 64, 128 * 4, 64}, Dtype::bf16, 1);
   CHECK(mma_instructions(problem) == 0);
@@ -147,8 +147,8 @@ TEST_CASE("break: a missing wait for K") {
 }
 
 // Six tiles of queries for one block, in none of which a warpgroup only skips. Each has two tiles
-// of keys: with three, the ring of K would hold the producer back from Q, too. The vote is there
-// for speed: which group of tiles is exact.
+// of keys, because with three, the ring of K would hold the producer back from Q, too. The vote,
+// which decides which group of tiles is exact, is there for speed.
 TEST_CASE("every barrier, wait, arrival, fence and expect_tx is needed, and its absence reported") {
   with_options(KERNEL, 3, 1, [](const Kernel& kernel) {
     every_synchronization_is_needed(kernel, 26, "barrier_red_or", {1, 3, 384, 250, 64});
@@ -162,7 +162,7 @@ TEST_CASE("counts what follows from the tiles") {
   CHECK(counters.mma_instructions == 0);                  // no tile was recomputed
   // Words of tickets that the 8 warps read: 8 of the first, 8 of the last, 7 again, and a list.
   CHECK(counters.shared_load_wavefronts == 8 * (8 + 8 + 7 + 1));
-  CHECK(counters.tma_instructions == 1 + 2 * 4 + 8 * 2);  // a warp's rows of O: two panels
+  CHECK(counters.tma_instructions == 1 + 2 * 4 + 8 * 2);  // a warp's rows of O are two panels
   CHECK(counters.tma_bytes == (128 + 2 * 4 * 128 + 128) * 256);
   CHECK(counters.shared_bytes_per_block == (2 * 128 + 4 * 128) * 256 + 1024 + 64 + 13 * 8 + 48);
 }

@@ -18,7 +18,7 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
   using L = Layout<HEAD_DIM>;
   Params p = ch10::params_of(args);
   // LSE, D and the sum of dQ have rows for whole tiles of this chapter.
-  // Packed sequences may each fill their last tile in part: see sequence_of.
+  // Packed sequences may each fill their last tile in part, see sequence_of.
   const bool packed = args.q_starts != nullptr;
   const int q_tiles = ceil_div(p.len_q, L::BLOCK_Q) + p.sequences;
   p.kv_tiles += p.sequences;
@@ -69,7 +69,7 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
   };
 
   // [anchor: order]
-  // Causal: the tile of keys that most queries see comes first, so that the blocks that run last
+  // If causal, the tile of keys that most queries see comes first, so that the blocks that run last
   // are short. Blocks of four heads run side by side and share the L2 cache. Otherwise head by
   // head.
   const bool masked = windowed || p.diagonal != ch10::EVERY_KEY;

@@ -24,8 +24,8 @@ struct Layout {
   static constexpr uint32_t BYTES = MBARRIERS + 2 * (Q_STAGES + dO_STAGES) * 8;
 };
 
-// A ring of STAGES buffers; iteration n uses buffer n % STAGES. Consumers wait for `full`, the
-// producer waits for `empty`.
+// A ring of STAGES buffers, where iteration n uses buffer n % STAGES. Consumers wait for `full`,
+// the producer waits for `empty`.
 template <int STAGES>
 struct Ring {
   uint32_t full, empty;  // mbarriers, 8 bytes per buffer

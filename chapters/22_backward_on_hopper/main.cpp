@@ -1,4 +1,4 @@
-// The backward pass on Hopper: dQ, dK and dV from Q, K, V and dO.
+// The backward pass on Hopper computes dQ, dK and dV from Q, K, V and dO.
 //
 //   ch22_backward_on_hopper --shape 1,2,256,256,128 --causal --profile
 //   ch22_backward_on_hopper --shape 1,1,256,512,64 --deterministic --schedule-seed 1

@@ -10,7 +10,7 @@ struct alignas(16) Float4 {
 };
 
 // dQ = scale dQ_sum, rounded, in rows again, 16 rows per warp. The sum of a tile is stored in the
-// order of the accumulators that computed it: two halves, [8 mma tiles][128 threads][4].
+// order of the accumulators that computed it, in two halves, [8 mma tiles][128 threads][4].
 template <class T, int HEAD_DIM, bool PACKED>
 FA_KERNEL FA_LAUNCH_BOUNDS(2 * TILE_ELEMENTS / HEAD_DIM, 1)
 void convert_dQ(const Params whole) {

@@ -131,7 +131,7 @@ FA_DEVICE void differentiate_softmax(uint32_t (&P_rmem)[MMAS_Q / 2][1][4],
 }
 
 // Sets the scores of keys before the window to -inf. `first_seen` is the first key that the tile's
-// first query sees; the next query's is one later.
+// first query sees, and the next query's is one later.
 template <int MMAS_Q>
 FA_DEVICE void mask_window_start(float (&S_rmem)[1][MMAS_Q][4], int first_key, int first_seen) {
   const int start = first_seen + lane_index() % 4 * 2 - (first_key + lane_index() / 4);
@@ -146,8 +146,8 @@ template <int HEIGHT, int MMAS_K>
 FA_DEVICE void store_operand(uint32_t tile_smem, int row, const uint32_t (&A_rmem)[MMAS_K][1][4]) {
   using ATile = Tile<HEIGHT>;
   const int lane = lane_index();
-  // Lane 8 i + r passes the address of row r of matrix i: rows 0-7, rows 8-15, then the same rows
-  // of the next 8 columns. 16-byte chunk c of a row is stored at chunk c ^ row % 8.
+  // Lane 8 i + r passes the address of row r of matrix i, in the order of rows 0-7, rows 8-15, then
+  // the same rows of the next 8 columns. 16-byte chunk c of a row is stored at chunk c ^ row % 8.
   const uint32_t smem = tile_smem + (row + lane % 16) * ATile::ROW_BYTES;
   const int chunk = lane / 16, swizzle = lane % 8;
   for (int mma_k = 0; mma_k < MMAS_K; ++mma_k)

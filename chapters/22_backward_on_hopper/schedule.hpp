@@ -52,7 +52,7 @@ struct Work {
   }
 };
 
-// Packed sequences: the tiles of sequence n are numbered starting at starts[n] / ROWS + n, and
+// With packed sequences, the tiles of sequence n are numbered starting at starts[n] / ROWS + n, and
 // each sequence has at least one number. Returns the sequence of a number.
 template <int ROWS>
 FA_DEVICE int sequence_of(const int* starts, int sequences, int number) {
@@ -65,7 +65,7 @@ FA_DEVICE int sequence_of(const int* starts, int sequences, int number) {
   return low;
 }
 
-// For chapter 10's preprocess: the rows of one of its tiles, BLOCK_Q / ch10::BLOCK_Q of which have
+// For chapter 10's preprocess, the rows of one of its tiles, BLOCK_Q / ch10::BLOCK_Q of which have
 // one number here. Those that no sequence has are empty.
 template <int BLOCK_Q>
 struct PackedRows {
@@ -133,7 +133,7 @@ struct Place {
   }
 };
 
-// Deterministic: the blocks add to a tile of dQ in a fixed order, and each tile has a counter of
+// If deterministic, the blocks add to a tile of dQ in a fixed order, and each tile has a counter of
 // the blocks that have added. Only the thread that adds uses this.
 template <bool DETERMINISTIC, int BLOCK_Q>
 struct Turn {

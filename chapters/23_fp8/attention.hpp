@@ -87,8 +87,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
   }
   block_sync();  // all mbarriers are initialized before a thread waits for one
 
-  // The order of chapter 16: heads in groups whose K and V fit into L2. In each group, the tiles at
-  // the end of the sequence come first, because they see the most keys.
+  // The order of chapter 16, with heads in groups whose K and V fit into L2. In each group, the
+  // tiles at the end of the sequence come first, because they see the most keys.
   const int first_head = block_index() / (params.together * params.q_tiles) * params.together;
   const int heads_left = params.heads - first_head;
   const int group_heads = heads_left < params.together ? heads_left : params.together;
@@ -164,7 +164,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     if (thread_index() % 128 == 0) mbarrier_arrive(of(V_empty, n));
   };
   // [anchor: second_level]
-  // The tensor core keeps 13 bits below the leading one of its sum; fp32 keeps 23.
+  // The tensor core keeps 13 bits below the leading one of its sum, while fp32 keeps 23.
   const auto move_to_sums = [&] {
     for (int mma_d = 0; mma_d < MMAS_D; ++mma_d)
       for (int i = 0; i < 4; ++i) O_rmem[0][mma_d][i] += core_rmem[0][mma_d][i];
@@ -186,9 +186,9 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     const bool edge = tile < tiles.clear_begin || tile >= tiles.clear_end;
     if (edge) mask_scores(S_rmem, params.mask, opaque(warp_row), tile * BLOCK_KV);
     // No score exceeds |q| |k| (Cauchy and Schwarz). If that is below 57, m is at least -59,
-    // because it may be 2 too small, and a weight is at most 2^(57 + 59 + 5) = 2^121; fp32 holds
-    // 2^127. Otherwise check the maximum first, here and in the next tile. Do so too if a mask may
-    // have left rows without a key.
+    // because it may be 2 too small, and a weight is at most 2^(57 + 59 + 5) = 2^121, while fp32
+    // holds 2^127. Otherwise check the maximum first, here and in the next tile. Do so too if a
+    // mask may have left rows without a key.
     const bool far = !(facts.norm * Q_norm < 57.0f) && !breaks.has(fa::NO_BOUND);
     look = look || edge || far;
     grew = look && raise_row_max(m, rescale, S_rmem, scale, breaks);

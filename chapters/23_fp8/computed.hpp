@@ -11,7 +11,7 @@ namespace ch23 {
 // means.
 fa::Problem computed(const fa::Problem& problem, std::span<const int> options);
 
-// Makes inputs that are hard for 8 bits: options[1] to [4], as chapter.hpp describes them.
+// Makes inputs that are hard for 8 bits, by options[1] to [4], as chapter.hpp describes them.
 void prepare(fa::Problem& problem, std::span<const int> options);
 
 // Returns the bytes of workspace for a forward pass.

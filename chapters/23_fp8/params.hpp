@@ -17,8 +17,8 @@ constexpr int BLOCK_KV = 128;
 constexpr int STAGES = 2;   // buffers of K and of V
 constexpr int MMA_K8 = 32;  // inner size of an 8-bit wgmma
 
-// Facts about a warpgroup's queries or a tile of keys: the factor of its values, and the norm of
-// its longest row.
+// Facts about a warpgroup's queries or a tile of keys, which are the factor of its values, and the
+// norm of its longest row.
 struct alignas(8) Facts {
   float scale, norm;
 };
@@ -28,7 +28,7 @@ struct Params {
   TensorMap Q_map, K_map, V_map;  // [heads, len_q, D], [kv_heads, len_kv, D], [kv_heads, D, padded]
   const Facts *Q_facts, *K_facts;  // [heads, warpgroups], [kv_heads, tiles]
   const float *V_scales, *V_mean;  // [kv_heads, D]
-  const float* LSE_offset;         // [heads, len_q], or null: effect of K's mean on the scores
+  const float* LSE_offset;         // [heads, len_q], effect of K's mean on the scores, or null
   bf16* O;                         // [heads, len_q, D]
   float* LSE;                      // [heads, len_q], or null
   int heads, group;                // `group` consecutive query heads share a head of K and V

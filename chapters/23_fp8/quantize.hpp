@@ -18,7 +18,7 @@ struct alignas(8) TwoWords {
   uint32_t word[2];
 };
 
-// Returns the factor for values of magnitude up to `largest` before rounding; the scale is its
+// Returns the factor for values of magnitude up to `largest` before rounding. The scale is its
 // inverse. It is finite even if all values are tiny or 0.
 FA_DEVICE float inverse_scale(float largest) {
   constexpr float MOST = 0x1p120f;
@@ -149,8 +149,8 @@ struct QuantizeParams {
   float scale;
 };
 
-// A block quantizes a tile of rows: a warpgroup's queries, or the keys that the kernel loads at a
-// time.
+// A block quantizes a tile of rows, which are a warpgroup's queries, or the keys that the kernel
+// loads at a time.
 template <int HEAD_DIM, Operand OPERAND>
 FA_KERNEL FA_LAUNCH_BOUNDS(QUANTIZE_THREADS, 1)
 void quantize_rows(const QuantizeParams p) {

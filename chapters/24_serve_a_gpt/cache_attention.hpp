@@ -1,6 +1,6 @@
 #pragma once
-// Attention of new tokens to a cache in shared pages: with the kernels of chapters 09 and 11 in
-// bf16, or on the CPU in fp32.
+// Attention of new tokens to a cache in shared pages, either with the kernels of chapters 09 and 11
+// in bf16, or on the CPU in fp32.
 
 #include <cstdint>
 #include <memory>

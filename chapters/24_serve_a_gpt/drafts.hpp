@@ -1,6 +1,7 @@
 #pragma once
-// Speculative decoding (Leviathan, Kalman and Matias 2023) with prompt lookup: a draft repeats the
-// tokens that followed the same few tokens earlier in the text. The model checks it in one pass.
+// Speculative decoding (Leviathan, Kalman and Matias 2023) with prompt lookup, where a draft
+// repeats the tokens that followed the same few tokens earlier in the text. The model checks it in
+// one pass.
 
 #include <algorithm>
 #include <cstdint>
@@ -25,8 +26,8 @@ inline std::vector<int32_t> lookup_draft(std::span<const int32_t> tokens, int64_
 // [/anchor: lookup]
 
 // [anchor: accept]
-// The model's choices [draft + 1]: choices[i] follows the tokens up to draft[i - 1]. A choice is
-// valid if all tokens of the draft before it were chosen, so that greedy decoding would have the
+// The model's choices [draft + 1], where choices[i] follows the tokens up to draft[i - 1]. A choice
+// is valid if all tokens of the draft before it were chosen, so that greedy decoding would have the
 // same input. Returns the valid choices, at least one.
 inline std::vector<int32_t> accept(std::span<const int32_t> draft,
                                    std::span<const int32_t> choices) {

@@ -1,4 +1,4 @@
-// Chapter 24: chapter 20's GPT answers prompts, several at a time.
+// In chapter 24, chapter 20's GPT answers prompts, several at a time.
 //
 //   ch24_serve_a_gpt                                      trains for 10 s, then answers 7 prompts
 //   ch24_serve_a_gpt --checkpoint F --prompts FILE        one prompt per line

@@ -19,7 +19,7 @@ namespace fa::ch24 {
 
 using Tokens = std::vector<int32_t>;
 
-// A sequence in the cache: row t % page_size of pages[t / page_size] holds K and V of token t.
+// A sequence in the cache. Row t % page_size of pages[t / page_size] holds K and V of token t.
 struct Sequence {
   std::vector<int32_t> pages;
   int64_t length = 0;  // tokens whose K and V are in the cache
@@ -131,7 +131,7 @@ class SharedPages {
   std::vector<int64_t> holders_;       // [pages]
   std::deque<int32_t> free_;           // the first one is taken next
   std::map<Tokens, int32_t> page_of_;  // the page that ends a prefix
-  std::vector<Tokens> prefix_;         // [pages]: the key in page_of_; empty: not in the index
+  std::vector<Tokens> prefix_;         // [pages]: the key in page_of_, empty if not in the index
 };
 
 }  // namespace fa::ch24

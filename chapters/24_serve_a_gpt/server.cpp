@@ -39,8 +39,8 @@ Server::Server(const ServerOptions& options, const ch20::TrainingState& trained,
 // [anchor: step]
 void Server::take_step() {
   arrive();  // requests of this step join the queue
-  admit();   // from the queue, while there are pages: prefill, and the first token
-  decode();  // one pass for all running requests: a token each, or several
+  admit();   // takes requests while there are pages, and computes their first tokens
+  decode();  // one pass for all running requests, one or several tokens each
   leave();   // answered requests release their pages
 }
 // [/anchor: step]
@@ -97,7 +97,8 @@ void Server::admit() {
 
 // [anchor: start]
 // Holds the pages that already have the beginning of the request's tokens, and computes the others.
-// False if there are too few pages: its tokens need them, and each running request needs one soon.
+// False if there are too few pages, because its tokens need them, and each running request needs
+// one soon.
 bool Server::start(Request& request) {
   const int64_t length = std::ssize(request.tokens);
   const std::vector<int32_t> found =
@@ -215,7 +216,7 @@ void Server::leave() {
   }
 }
 
-// Keeps, for check_pages, the tokens whose K and V the next pass stores in the request's pages: up
+// Keeps, for check_pages, the tokens whose K and V the next pass stores in the request's pages, up
 // to the end of its draft.
 void Server::note_contents(const Request& request, std::span<const int32_t> draft) {
   const Sequence& sequence = request.sequence;

@@ -1,6 +1,6 @@
 #pragma once
-// A server: requests arrive and leave at any step, share the pages of common prefixes, wait while
-// the cache is full, and are answered greedily, with or without drafts.
+// In a server, requests arrive and leave at any step, share the pages of common prefixes, wait
+// while the cache is full, and are answered greedily, with or without drafts.
 
 #include <cstdint>
 #include <deque>
@@ -14,7 +14,7 @@
 namespace fa::ch24 {
 
 struct Request {
-  int64_t number, arrival;  // arrival: a step
+  int64_t number, arrival;  // arrival is a step
   Tokens tokens;            // the prompt, then the answer
   int64_t prompt_length, wanted;
   Sequence sequence = {};
@@ -59,7 +59,7 @@ class Server {
   const Totals& totals() const { return totals_; }
   const SharedPages& pages() const { return pages_; }
   const CacheAttention& attention() const { return transformer_.attention(); }
-  // The first invariant of the pages that did not hold after a step; empty if all always did.
+  // The first invariant of the pages that did not hold after a step, empty if all always did.
   const std::string& broken_invariant() const { return broken_invariant_; }
 
  private:
@@ -82,7 +82,7 @@ class Server {
   Transformer transformer_;
   std::vector<Tokens> contents_;  // [pages]: a sequence up to the last token in the page
   std::deque<Request> arriving_, waiting_;
-  std::vector<Request> running_, finished_;  // running: in the order in which they arrived
+  std::vector<Request> running_, finished_;  // running, in the order in which they arrived
   Step step_;
   Totals totals_;
   std::string broken_invariant_;

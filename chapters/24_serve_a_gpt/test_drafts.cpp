@@ -1,4 +1,5 @@
-// Drafts: the tokens that followed the same tokens before, and how many of them are accepted.
+// Tests drafts, which are the tokens that followed the same tokens before, and how many of them are
+// accepted.
 #include <doctest/doctest.h>
 
 #include <string>

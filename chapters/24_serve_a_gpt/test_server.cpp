@@ -1,4 +1,4 @@
-// The server: whatever shares, waits, leaves or is guessed, the tokens are those of each request
+// Whatever shares, waits, leaves or is guessed, the server's tokens are those of each request
 // alone.
 #include <doctest/doctest.h>
 
@@ -27,7 +27,7 @@ const ch20::TrainingState& model() {
   return trained;
 }
 
-// Requests that share their beginnings, two by two and all of them; one each second step.
+// Requests that share their beginnings, two by two and all of them, one each second step.
 std::vector<Request> requests(int64_t count, int64_t wanted) {
   std::vector<Request> all;
   for (int64_t i = 0; i < count; ++i) {
@@ -45,7 +45,7 @@ std::vector<Request> requests(int64_t count, int64_t wanted) {
 }
 
 struct Served {
-  std::vector<Tokens> tokens;  // tokens of each request; empty: refused
+  std::vector<Tokens> tokens;  // tokens of each request, empty if refused
   Totals totals;
   int64_t pages_lost;
   std::string broken_invariant;

@@ -1,6 +1,6 @@
 #pragma once
-// Chapter 20's model for new tokens of several sequences at once: its layers, with attention to the
-// cache.
+// Chapter 20's model for new tokens of several sequences at once, that is, its layers, with
+// attention to the cache.
 
 #include <memory>
 

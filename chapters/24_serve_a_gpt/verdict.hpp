@@ -11,8 +11,8 @@
 
 namespace fa::ch24 {
 
-// A request's answer: the tokens starting at `prompt_length`, and the logits [answer, vocabulary]
-// from which the server chose them.
+// A request's answer, that is, the tokens starting at `prompt_length`, and the logits [answer,
+// vocabulary] from which the server chose them.
 struct Answer {
   int64_t number;
   std::span<const int32_t> tokens;
@@ -37,7 +37,7 @@ class Verdict {
   void add(const Answer& answer);
 
   double bound() const { return bound_; }
-  const RunResult& numbers() const { return numbers_; }  // passed: whether all of them are right
+  const RunResult& numbers() const { return numbers_; }  // passed if all of them are right
   const std::vector<Undecided>& undecided() const { return undecided_; }  // at most one a request
   const std::string& first_wrong() const { return first_wrong_; }
 

@@ -1,5 +1,5 @@
 #pragma once
-// The instructions that a kernel may call on a GPU: PTX of sm_80 and later, one function per
+// The instructions that a kernel may call on a GPU, as PTX of sm_80 and later, one function per
 // instruction. common/simt/device.hpp declares and documents the same functions for the emulator.
 //
 // `volatile` keeps the order of these instructions. The "memory" clobber keeps the compiler from
@@ -43,7 +43,7 @@ FA_DEVICE uint32_t dynamic_smem() {
 }
 
 // Starts copying 16 bytes from global to shared memory. The copy bypasses the registers and the L1
-// cache (cg). Only the first `source_bytes` are read; the rest of the 16 become zero.
+// cache (cg). Only the first `source_bytes` are read, and the rest of the 16 become zero.
 FA_DEVICE void cp_async_16(uint32_t dst, const void* src, int source_bytes, FA_SITE) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(dst),
                "l"(__cvta_generic_to_global(src)), "r"(source_bytes)
@@ -64,8 +64,8 @@ FA_DEVICE void cp_async_wait(const char*, FA_SITE) {  // with a label for the em
 }
 
 // Loads 8x8 matrices of 16-bit elements from shared memory. Lane 8 i + r passes the address of row
-// r of matrix i. Register i then holds two adjacent elements of row lane/4 (transposed: of column
-// lane/4).
+// r of matrix i. Register i then holds two adjacent elements of row lane/4, or of column lane/4 if
+// it is transposed.
 FA_DEVICE void ldmatrix_x1(uint32_t (&r)[1], uint32_t addr, FA_SITE) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];"
                : "=r"(r[0])
@@ -221,8 +221,8 @@ FA_DEVICE int opaque(int value) {
 FA_DEVICE void tile_row(int, int) {}
 FA_DEVICE void tile_visit(int, bool) {}
 
-// Returns two floats as two bf16 in one register, rounded to nearest even; `low` is in the low
-// half.
+// Returns two floats as two bf16 in one register, rounded to nearest even, where `low` is in the
+// low half.
 FA_DEVICE uint32_t pack_bf16x2(float low, float high) {
   uint32_t packed;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(packed) : "f"(high), "f"(low));

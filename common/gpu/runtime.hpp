@@ -39,7 +39,7 @@ class GpuBuffer {
   size_t bytes_;
 };
 
-// True if gpu_problem() is due to a fork: a parent of this process had used the GPU before.
+// True if gpu_problem() is due to a fork, because a parent of this process had used the GPU before.
 bool gpu_lost_by_fork();
 
 // Returns the number of the GPU whose memory contains this address; -1 for host memory.
@@ -56,11 +56,11 @@ class CurrentGpu {
   int previous_ = 0;
 };
 
-// Sets the stream for later launches of this thread; nullptr is the default stream.
+// Sets the stream for later launches of this thread, where nullptr is the default stream.
 void set_gpu_stream(void* stream);
 
-// Returns the milliseconds that the launches in `work` take on the GPU: the median of `runs` runs
-// after one warm-up run.
+// Returns the milliseconds that the launches in `work` take on the GPU, as the median of `runs`
+// runs after one warm-up run.
 double gpu_time_ms(int runs, const std::function<void()>& work);
 
 // Returns the TFLOP/s of mma.sync on this card when it accesses only registers. No kernel of

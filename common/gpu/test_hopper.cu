@@ -1,6 +1,7 @@
 // Compares the emulator with a Hopper GPU. Every kernel of test_hopper.hpp runs on both, and every
 // element of the results must be equal. The values are small integers, whose sums are exact in any
-// order. Products of arbitrary e4m3 are the exception: there both must truncate the sums alike.
+// order. Products of arbitrary e4m3 are the exception, because there both must truncate the sums
+// alike.
 //
 //   test_hopper [N]                   all checks, or only number N; without a GPU of sm_90 it
 //   prints

@@ -78,7 +78,7 @@ void multiply(Layout a, Layout b, const T* A, const T* B, float* D) {
   for (int i = 0; i < 4; ++i) store_global(D + (j * 4 + i) * NUM_THREADS + thread_index(), d[j][i]);
 }
 
-// The same with A in registers: thread t passes the four registers A[t].
+// The same with A in registers, where thread t passes the four registers A[t].
 template <int N, class T, class W>
 FA_KERNEL FA_LAUNCH_BOUNDS(NUM_THREADS, 1)
 void multiply_registers(Layout b, const uint32_t* A, const T* B, float* D) {
@@ -167,8 +167,8 @@ FA_KERNEL void parities(int* said) {
   }
 }
 
-// Three warpgroups: one releases registers and the others claim them. Also covers elect_one and a
-// vote on a barrier.
+// One of three warpgroups releases registers, and the other two claim them. Also covers elect_one
+// and a vote on a barrier.
 FA_KERNEL FA_LAUNCH_BOUNDS(384, 1)
 void roles(int* out) {
   const int t = thread_index(), role = t / 128;

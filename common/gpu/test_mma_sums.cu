@@ -37,7 +37,7 @@ constexpr int kVectors = 4;  // tiles per type and kind that --vectors writes
 struct Format {
   const char* name;
   SumsOf what;
-  int bytes, exponent_bits, mantissa_bits, bias;  // a factor; exponent_bits is 0 for an integer
+  int bytes, exponent_bits, mantissa_bits, bias;  // exponent_bits is 0 for an integer
   int min_exponent() const { return 1 - bias; }   // smallest exponent of a normal number
   int max_exponent() const { return bytes == 1 ? 8 : (1 << exponent_bits) - 2 - bias; }
   int factors() const { return fa::kSumsRowBytes / bytes; }
@@ -84,7 +84,7 @@ class Random {
     return least + static_cast<int>(bits() % static_cast<uint32_t>(most - least + 1));
   }
   bool chance(int percent) { return between(0, 99) < percent; }
-  float gaussian() {  // approximately normal: the sum of twelve uniform numbers
+  float gaussian() {  // approximately normal, because it is the sum of twelve uniform numbers
     float sum = -6;
     for (int i = 0; i < 12; ++i) sum += static_cast<float>(bits() >> 8) * 0x1p-24f;
     return sum;
@@ -219,7 +219,7 @@ struct Tiles {
   std::vector<uint32_t> C, D;  // D is the result of a card or of the emulator
 };
 
-// Makes `each` tiles of each kind; tile t is of kind t % kinds.
+// Makes `each` tiles of each kind, so that tile t is of kind t % kinds.
 Tiles make_tiles(const Format& format, int each, uint64_t seed) {
   const int kinds = static_cast<int>(std::size(kKinds));
   Tiles tiles;

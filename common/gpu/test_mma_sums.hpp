@@ -1,7 +1,7 @@
 #pragma once
 // Computes D = A B + C for one tile per block, by mma.sync or by wgmma, with operands that the host
-// chooses. The same source runs on a card and on the emulator; test_mma_sums.cu compares the bits
-// of D.
+// chooses. The same source runs on a card and on the emulator, and test_mma_sums.cu compares the
+// bits of D.
 
 #include <cstdint>
 
@@ -11,8 +11,8 @@ namespace fa {
 
 enum class SumsOf { mma_bf16, mma_fp16, mma_s8, wgmma_bf16, wgmma_fp16, wgmma_e4m3 };
 
-// A tile has 64 rows and 8 columns: four mma side by side, or one wgmma with n = 8. Rows of A and
-// columns of B have 32 bytes, which are 16 elements of 16 bits or 32 of 8 bits.
+// A tile has 64 rows and 8 columns, which are four mma side by side, or one wgmma with n = 8. Rows
+// of A and columns of B have 32 bytes, which are 16 elements of 16 bits or 32 of 8 bits.
 struct SumsTask {
   SumsOf what;
   int tiles;

@@ -38,7 +38,8 @@ class Array : public fa::simt::Buffer<T> {
       : fa::simt::Buffer<T>(static_cast<size_t>(size), name) {
     std::memset(static_cast<void*>(data()), 0xff, this->bytes());  // NaN
   }
-  // Const, as a pointer to GPU memory would be: the array does not track who writes through it.
+  // Const, as a pointer to GPU memory would be, because the array does not track who writes through
+  // it.
   T* data() const { return const_cast<Array*>(this)->fa::simt::Buffer<T>::data(); }
   int64_t size() const { return static_cast<int64_t>(fa::simt::Buffer<T>::size()); }
   void upload(std::span<const T> from) { std::copy(from.begin(), from.end(), data()); }

@@ -1,5 +1,5 @@
 #pragma once
-// The epilogue of the kernel: divide by the row sums, round, store.
+// The epilogue of the kernel, whose steps are to divide by the row sums, round, store.
 
 #include "common/kernels/geometry.hpp"
 

@@ -16,14 +16,14 @@ struct ForwardArgs {
   TensorRef lse = {};  // [batch, heads, len_q, 1], fp32; no data: not wanted
   float scale = 1;
   // Query i sees keys i + (len_kv - len_q) - window_left to i + (len_kv - len_q) + window_right;
-  // -1: no limit.
-  int64_t window_left = -1, window_right = -1;  // causal: window_right is 0
+  // -1 means no limit.
+  int64_t window_left = -1, window_right = -1;  // a causal mask has window_right 0
   // Packed sequences, in batch 1. Sequence n is rows [q_starts[n], q_starts[n + 1]) of Q and O, and
   // rows [kv_starts[n], kv_starts[n + 1]) of K and V. Both arrays have `sequences` + 1 elements and
   // are in the memory of the device that runs the kernel.
   const int *q_starts = nullptr, *kv_starts = nullptr;
   int64_t sequences = 0, longest_q = 0;
-  float softcap = 0;   // scores become softcap * tanh(score / softcap), before the mask; 0: none
+  float softcap = 0;   // scores become softcap * tanh(score / softcap), unless softcap is 0
   bool alibi = false;  // subtracts fa::alibi_slope from a score for each key of distance
   const float* sinks = nullptr;  // [heads]: a logit that only the softmax's sum counts, or -inf
   uint32_t breaks = 0;           // bits of the chapter's breaks; 0 selects the build without breaks

@@ -1,5 +1,5 @@
 #pragma once
-// A chapter's kernel as host code sees it: its inputs, its breaks and options, its two builds.
+// A chapter's kernel as host code sees it, with its inputs, its breaks and options, its two builds.
 // Each chapter's chapter.hpp describes its own.
 
 #include <cstdint>
@@ -17,14 +17,14 @@
 
 namespace fa {
 
-// A chapter's kernel for one backend: emulator::chNN::build or gpu::chNN::build.
+// A chapter's kernel for one backend, either emulator::chNN::build or gpu::chNN::build.
 struct KernelBuild {
   // The pass that the chapter teaches is set, the others are null. A build without the chapter has
   // only nulls.
   void (*forward)(const ForwardArgs&) = nullptr;
   void (*backward)(const BackwardArgs&) = nullptr;
   void (*decode)(const DecodeArgs&) = nullptr;
-  // For the GPU build. "sm_80": runs there and on newer cards; "sm_90a": there only.
+  // For the GPU build. "sm_80" runs there and on newer cards, while "sm_90a" runs there only.
   const char* machine_code = "";
   const char* left_out = "";  // why, as a sentence
 };
@@ -35,12 +35,13 @@ void check_kernel_lengths(const Shape& shape);
 // Likewise, and unless the head size is 64 or 128.
 void check_kernel_shape(const Shape& shape);
 
-// Breaks that every chapter since 03 has; the others come with what they break.
+// Breaks that every chapter since 03 has. Each other break is declared next to the code that it
+// breaks.
 constexpr uint32_t BASIC_BREAKS = NO_MAX | NO_RESCALE | UNMASKED_TAIL | SHUFFLE_MASK_0X10 |
                                   MISSING_WAIT | MISSING_BARRIER | DIVERGENT_BARRIER;
 constexpr uint32_t PIPELINE_BREAKS = CONDITIONAL_COMMIT | WAIT_TOO_FEW;
 
-// Breaks of the synchronization: the emulator reports them, real hardware does whatever it does.
+// Breaks of the synchronization, which the emulator always reports, while a card may show nothing.
 constexpr uint32_t UNDEFINED_ON_A_GPU =
     CONDITIONAL_COMMIT | MISSING_WAIT | MISSING_BARRIER | WAIT_TOO_FEW | DIVERGENT_BARRIER;
 
@@ -49,18 +50,18 @@ struct Kernel {
   const KernelBuild* emulator;
   const KernelBuild* gpu;
   uint32_t features = 0;                                   // Feature bits of the accepted inputs
-  void (*check_shape)(const Shape&) = check_kernel_shape;  // throws InputError: not this size
+  void (*check_shape)(const Shape&) = check_kernel_shape;  // or throws InputError
   bool any_scale = false;  // 0 and below, too, because it scales before it takes the maximum
   uint32_t breaks = 0;     // KernelBreak bits that it can switch off
   std::span<const Break> own_breaks = {};  // and those that no other chapter has
   uint32_t undefined_on_a_gpu = UNDEFINED_ON_A_GPU;
   std::span<const IntegerOption> options = {};
-  // Bytes of workspace that a forward pass needs; null: none.
+  // Bytes of workspace that a forward pass needs, or null for none.
   int64_t (*forward_workspace)(const Shape& shape, int64_t kv_heads) = nullptr;
   // For a chapter that rounds its inputs further: the problem that its kernel then solves, and is
-  // held against, under its options. Null: it is the one that was asked.
+  // held against, under its options. If it is null, the kernel solves the problem as given.
   Problem (*computed)(const Problem& problem, std::span<const int> options) = nullptr;
-  // For decoding: into how many splits to cut up to `longest` keys of a sequence, the first
+  // For decoding, returns into how many splits to cut up to `longest` keys of a sequence, the first
   // `prefix` of which all sequences share.
   DecodeSplits (*choose_splits)(const Shape& shape, int64_t kv_heads, int64_t longest,
                                 int64_t prefix, int multiprocessors) = nullptr;

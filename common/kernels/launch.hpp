@@ -63,7 +63,7 @@ inline void check_scale_and_strides(float scale,
 }
 
 // Calls run(head_dim, breaks) with the head size as a compile-time constant and with the build that
-// the arguments select: the one without breaks, or the one that tests args.breaks.
+// the arguments select, which is the one without breaks, or the one that tests args.breaks.
 template <class Run>
 void dispatch(const fa::ForwardArgs& args, Run run) {
   const auto with_breaks = [&](auto head_dim) {

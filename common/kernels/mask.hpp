@@ -11,13 +11,13 @@ constexpr int UNLIMITED = 1 << 29;  // side of a window that is longer than any 
 // [anchor: mask]
 // The last query is aligned with the last key, so query i is aligned with key i + diagonal, where
 // diagonal is len_kv - len_q. It sees that key, `left` keys before it and `right` keys after it.
-// Causal: left is UNLIMITED, right is 0.
+// A causal mask has left UNLIMITED and right 0.
 struct Mask {
   int len_kv, diagonal;
   int left, right;
 
-  // Query i sees keys [first_key(i), end_key(i)). It sees none if that range is empty: the end may
-  // be negative, and the first may be past the last key. Both grow with i.
+  // Query i sees keys [first_key(i), end_key(i)). It sees none if that range is empty, because the
+  // end may be negative, and the first may be past the last key. Both grow with i.
   FA_DEVICE int first_key(int query) const {
     const int first = query + diagonal - left;
     return first > 0 ? first : 0;
@@ -48,8 +48,8 @@ struct Tiles {
   }
   FA_DEVICE int count() const { return end - begin; }  // not positive if no query sees a key
   FA_DEVICE int clear_count() const { return clear_end - clear_begin; }
-  // Returns the n-th tile to visit: from the first clear tile to the last tile, then the earlier
-  // ones.
+  // Returns the n-th tile to visit, in the order from the first clear tile to the last tile, then
+  // the earlier ones.
   FA_DEVICE int visit(int n) const {
     const int tile = clear_begin + n;
     return tile - (tile < end ? 0 : count());

@@ -39,7 +39,8 @@ nlohmann::json hazards_as_json(const std::vector<simt::Hazard>& hazards) {
   return list;
 }
 
-// A descriptor has 64 bits, more than a number of JavaScript keeps: in hexadecimal.
+// A descriptor has 64 bits, more than a number of JavaScript keeps, so it is written in
+// hexadecimal.
 nlohmann::json operand_as_json(const simt::EventOperand& operand) {
   char text[2 + 16 + 1];
   std::snprintf(text, sizeof text, "0x%016llx",
@@ -108,7 +109,7 @@ nlohmann::json counters_as_json(const simt::Counters& counters) {
   return json;
 }
 
-// One line a counter: the chapter before, this one.
+// One line per counter, for the previous chapter and for this one.
 std::string counters_as_text(const Kernel& kernel, const simt::Counters& counters,
                              const char* previous_name, const simt::Counters* previous) {
   char line[128];
@@ -198,8 +199,8 @@ KernelRun kernel_run(const Arguments& args, const std::vector<int>& options) {
   return {args.break_bits, options, args.layout == "blhd"};
 }
 
-// The default shape is made for reading counters: too small to fill a GPU. Returns a larger problem
-// in its place.
+// The default shape is made for reading counters, so it is too small to fill a GPU. Returns a
+// larger problem in its place.
 Problem large_problem(const Problem& problem, const Arguments& args, const Shape& shape) {
   if (problem.shape != args.program.default_shape) return problem;
   Problem large = random_problem(shape, problem.dtype, 0);

@@ -1,6 +1,6 @@
 #pragma once
-// The parts that programs of chapters 03 and later share: a kernel that runs on the GPU or on the
-// emulator, with its hazards and counters. See common/program.hpp for the other steps.
+// The parts that programs of chapters 03 and later share, namely a kernel that runs on the GPU or
+// on the emulator, with its hazards and counters. See common/program.hpp for the other steps.
 
 #include <functional>
 
@@ -27,7 +27,7 @@ Run run_backward(const Kernel& kernel, const Kernel& forward, Tensors& tensors,
 struct KernelWork {
   std::function<double(int runs)> on_gpu;  // returns milliseconds
   std::function<EmulatorRun(const simt::Config&)> on_emulator;
-  // Counts a kernel of an earlier chapter; null: no comparison.
+  // Counts a kernel of an earlier chapter, or null for no comparison.
   std::function<simt::Counters()> previous = nullptr;
   const char* previous_name = "";
 };

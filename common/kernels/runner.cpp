@@ -17,7 +17,8 @@ constexpr int UNWRITTEN = 0xff;  // in every byte, which is a NaN in each type
 
 size_t element_bytes(Dtype dtype) { return dtype == Dtype::f32 ? 4 : 2; }
 
-// Returns a tensor with its strides: row-major, or the length before the heads if `by_length`.
+// Returns a tensor with its strides, which are row-major, or the length before the heads if
+// `by_length`.
 TensorRef placed(void* data, Dtype dtype, const std::array<int64_t, 4>& shape, bool by_length) {
   TensorRef tensor{data, dtype, shape, contiguous_strides(shape)};
   const auto [batch, heads, length, dim] = shape;

@@ -1,6 +1,6 @@
 #pragma once
-// Runs a pass on the GPU or the emulator: copies the tensors to its memory, starts the kernels and
-// copies the results back.
+// Runs a pass on the GPU or the emulator, that is, copies the tensors to its memory, starts the
+// kernels and copies the results back.
 
 #include <array>
 #include <memory>
@@ -34,7 +34,7 @@ class DeviceMemory {
   // `values` gets the result of the launch.
   TensorRef output(const char* name, Dtype dtype, const std::array<int64_t, 4>& shape,
                    std::span<float> values, bool by_length = false);
-  // `after` gets what the launch leaves in it; null: not copied back.
+  // `after` gets what the launch leaves in it, or null if it is not copied back.
   float* workspace(int64_t floats, std::vector<float>* after = nullptr);
   const int* integers(const char* name, const std::vector<int64_t>& values);
   // `values` gets the tensor's values after the launch.
@@ -73,8 +73,8 @@ EmulatorRun forward_on_emulator(const Kernel& chapter, const Problem& problem, s
 double forward_on_gpu(const Kernel& chapter, const Problem& problem, std::span<float> o,
                       std::span<float> lse = {}, const KernelRun& run = {}, int runs = 1);
 
-// The tensors of a backward pass: O [B,H,Lq,D] and LSE [B,H,Lq] from the forward pass, and the
-// results dQ [B,H,Lq,D], dK and dV [B,Hkv,Lkv,D].
+// The tensors of a backward pass, which are O [B,H,Lq,D] and LSE [B,H,Lq] from the forward pass,
+// and the results dQ [B,H,Lq,D], dK and dV [B,Hkv,Lkv,D].
 struct BackwardTensors {
   std::span<const float> o, lse;
   std::span<float> dq, dk, dv;
@@ -92,7 +92,7 @@ double backward_on_gpu(const Kernel& chapter, const Problem& problem,
 
 // Where the kernels of decoding find the keys and values of problem.k and problem.v.
 struct CacheLayout {
-  int64_t page_size = 0;            // keys per page; 0: no pages
+  int64_t page_size = 0;            // keys per page, or 0 for no pages
   int64_t pages = 0, columns = 0;   // pages in the pool, entries in a row of the table
   std::vector<int32_t> table = {};  // [batch, columns]
   int64_t appended = 0;  // number of keys at the end of each sequence that this call appends

@@ -39,7 +39,8 @@ FA_DEVICE void scale_scores(float (&S_rmem)[MMAS_Q][MMAS_KV][4], float scale) {
 
 // [anchor: quad_reduce]
 // Combines a row's partial results, one in each of the quad's four lanes, so that all four lanes
-// hold the total: first lanes that differ in bit 0 exchange, then lanes that differ in bit 1.
+// hold the total. First, lanes that differ in bit 0 exchange their values, and then lanes that
+// differ in bit 1 do.
 template <class Breaks, class Combine>
 FA_DEVICE float quad_reduce(float value, Breaks breaks, Combine combine) {
   value = combine(value, shfl_xor(value, 1));
@@ -55,7 +56,7 @@ FA_DEVICE float subtrahend(float m) { return m == NEG_INF ? 0.0f : m; }
 // Since chapter 08, the exponent of a weight is fma(s, scale_log2, -m_log2). The FMA rounds once,
 // but m_log2 = m * scale_log2 has been rounded before, so for s = m the exponent is that error
 // instead of 0. Below 4096 the error is at most 2^-13, less than the rounding of a weight to 16
-// bits. If m_log2 is larger, subtract first: S -= m, with m_log2 = 0.
+// bits. If m_log2 is larger, the kernel subtracts first, S -= m, with m_log2 = 0.
 FA_DEVICE bool is_foldable(float m, float scale_log2) { return fabsf(m * scale_log2) < 4096.0f; }
 
 FA_DEVICE float folded_max(float m, float scale_log2) {

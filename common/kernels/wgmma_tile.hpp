@@ -14,14 +14,14 @@ struct Tile {
   static constexpr uint32_t PANEL_BYTES = HEIGHT * ROW_BYTES;
   static constexpr int PANEL_MMAS = 64 / MMA_K;  // one per 16 columns
 
-  // Returns the descriptor of columns 16 mma_d to 16 mma_d + 15 in all rows; the sum runs along a
-  // row. The next 8 rows are GROUP_BYTES away.
+  // Returns the descriptor of columns 16 mma_d to 16 mma_d + 15 in all rows, where the sum runs
+  // along a row. The next 8 rows are GROUP_BYTES away.
   FA_DEVICE static uint64_t columns(uint32_t smem, int mma_d) {
     return advance_descriptor(wgmma_descriptor(smem, 16, GROUP_BYTES, Swizzle::bytes_128),
                               mma_d / PANEL_MMAS * PANEL_BYTES + mma_d % PANEL_MMAS * 32);
   }
-  // Returns the descriptor of rows 16 mma_kv to 16 mma_kv + 15 in all columns; the sum runs down a
-  // column. The next 8 rows are GROUP_BYTES away, the next 64 columns PANEL_BYTES.
+  // Returns the descriptor of rows 16 mma_kv to 16 mma_kv + 15 in all columns, where the sum runs
+  // down a column. The next 8 rows are GROUP_BYTES away, the next 64 columns PANEL_BYTES.
   FA_DEVICE static uint64_t rows(uint32_t smem, int mma_kv) {
     return advance_descriptor(wgmma_descriptor(smem, PANEL_BYTES, GROUP_BYTES, Swizzle::bytes_128),
                               mma_kv * MMA_K * ROW_BYTES);

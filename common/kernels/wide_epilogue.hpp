@@ -1,6 +1,6 @@
 #pragma once
-// The epilogue of the kernels of chapters 16 and 17: divide by the row sums, round, store O and the
-// log-sum-exp.
+// The epilogue of the kernels of chapters 16 and 17, whose steps are to divide by the row sums,
+// round, store O and the log-sum-exp.
 
 #include "common/kernels/softmax.hpp"
 
@@ -11,7 +11,8 @@ struct alignas(16) FourWords {
 };
 
 // Transposes words within a quad. Lane q has word q of four 16-byte chunks and receives all four
-// words of chunk q. Lanes exchange words twice: with the neighbour, then with the lane two further.
+// words of chunk q. Lanes exchange words twice, first with the neighbour, then with the lane two
+// further.
 FA_DEVICE FourWords transpose(FourWords chunks) {
   for (int distance = 1; distance <= 2; distance *= 2) {
     const bool upper = (lane_index() & distance) != 0;
@@ -31,7 +32,7 @@ FA_DEVICE FourWords transpose(FourWords chunks) {
 // stores 16 bytes and a quad stores 64 contiguous bytes.
 template <int MMAS_D>
 FA_DEVICE void store_output(char* O_gmem,     // this warp's rows, `stride` bytes apart
-                            float* LSE_gmem,  // this warp's rows; null if LSE is not wanted
+                            float* LSE_gmem,  // this warp's rows, or null if LSE is not wanted
                             const float (&O_rmem)[1][MMAS_D][4], const float (&m)[1][2],
                             const float (&l)[1][2], float scale, int rows, int64_t stride) {
   static_assert(MMAS_D % 4 == 0, "a quad exchanges four words at a time");

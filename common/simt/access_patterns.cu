@@ -1,4 +1,4 @@
-// Launches each pattern of a table once, in order: Nsight Compute counts them.
+// Launches each pattern of a table once, in order, so that Nsight Compute can count them.
 //   access_patterns docs/measurements/h200/access_patterns.csv
 #include <cstdio>
 

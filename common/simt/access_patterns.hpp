@@ -16,7 +16,7 @@ namespace FA_BACKEND::access_patterns {
 constexpr int MOST_ELEMENTS = 2048;
 
 struct Lanes {
-  int element[32];  // -1: this lane does nothing
+  int element[32];  // -1 if this lane does nothing
 };
 
 enum class Access { kLoadShared, kStoreShared, kLoadGlobal, kStoreGlobal };
@@ -43,7 +43,7 @@ struct Pattern {
   Access kind;
   int bytes;
   Lanes lanes;
-  long counted;  // on the GPU: wavefronts of shared memory or sectors of global memory
+  long counted;  // on the GPU, in wavefronts of shared memory or sectors of global memory
 };
 
 // Reads the rows of access_patterns.csv: instruction,bytes,32 elements or -,counted.

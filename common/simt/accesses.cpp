@@ -42,7 +42,7 @@ void note_global_write(const Thread& thread, const void* p, size_t bytes, const 
   thread.block->shadow().global_write(stamp(thread, site), address, static_cast<uint32_t>(bytes));
 }
 
-// Begins an atomic access of `thread`: logs it and adds it to a warp instruction.
+// Begins an atomic access, that is, logs it and adds it to a warp instruction.
 bool begin_atomic(Thread& thread, Instruction instruction, const char* verb, const void* p,
                   size_t bytes, bool writes, const Site& site) {
   Block& block = *thread.block;

@@ -1,5 +1,5 @@
 #pragma once
-// The first steps of each instruction: find the running thread, count its step, check its
+// The first steps of each instruction, which find the running thread, count its step, check its
 // addresses.
 
 #include <cstdint>

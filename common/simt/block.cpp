@@ -252,7 +252,7 @@ void Block::arrive_at(Thread& thread, Instruction instruction, int number, int e
   if (stays) {
     sync_warp(warp);
     barrier.waiting |= 1u << warp.index;
-  } else {  // only arrives: the others learn what its lanes did, but its lanes learn nothing
+  } else {  // only arrives, so the others learn what its lanes did, but its lanes learn nothing
     for (int lane = 0; lane < warp.lanes; ++lane) {
       if (warp.first[lane].clock != nullptr) barrier.clock.join(*warp.first[lane].clock);
     }

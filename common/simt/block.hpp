@@ -3,8 +3,8 @@
 //
 // A lane runs until it must wait. Then it hands over to the next ready lane of its warp, or to
 // another warp. At a warp-wide instruction, the lane that arrives last executes it for all 32 lanes
-// and continues; the others find their results when they are scheduled again. Warps meet in the
-// same way at barriers and in warpgroups. A lane can also wait alone (park) until another lane
+// and continues, while the others find their results when they are scheduled again. Warps meet in
+// the same way at barriers and in warpgroups. A lane can also wait alone (park) until another lane
 // wakes it. The warps of several blocks meet at cluster_sync (cluster.hpp).
 
 #include <atomic>
@@ -73,8 +73,8 @@ class Block {
  public:
   enum class State {
     kFinished,
-    kWaiting,  // no thread can continue; only cluster_sync could wake some
-    kPolling,  // every thread waits, or polls memory that does not change: others must run
+    kWaiting,  // no thread can continue, unless cluster_sync wakes some
+    kPolling,  // every thread waits, or polls memory that does not change, so others must run
   };
 
   /// `idle` says whether the CPU thread that runs this block is counted in launch.idle.
@@ -148,8 +148,8 @@ class Block {
   /// execute the instruction for all, and 0 to the others. With mask 0, the lanes take part that
   /// have arrived when no lane of the warp can continue.
   uint32_t meet_lanes(Thread& thread, Instruction instruction, uint32_t mask, const Site& site);
-  /// Block barrier `barrier` as CUDA has it: threads that have returned count as arrived. Returns
-  /// the number of the other threads whose `predicate` is true.
+  /// Block barrier `barrier` as CUDA has it, where threads that have returned count as arrived.
+  /// Returns the number of the other threads whose `predicate` is true.
   int sync_cuda(Thread& thread, Instruction instruction, int barrier, int expected, bool predicate,
                 const Site& site);
 
@@ -163,7 +163,8 @@ class Block {
   /// with `warp`.
   std::pair<int, int> converged_warps(int warp) const;
 
-  /// setmaxnreg: the four warps of a warpgroup release registers, or wait until enough are free.
+  /// For setmaxnreg, the four warps of a warpgroup release registers, or wait until enough are
+  /// free.
   void set_registers(Thread& thread, Instruction instruction, int registers, const Site& site);
 
   /// Lets all lanes of the thread's warp arrive at a barrier of `expected` threads. They wait
@@ -339,7 +340,7 @@ class Block {
   void finish();
   void moves_again();
 
-  // schedule.cpp: the choice of the next lane.
+  // schedule.cpp chooses the next lane.
   void prepare_schedule();
   // Returns the first of `lanes` (not 0) at position `from` or later, and wraps around at the end.
   static Thread* ready_lane(const Warp& warp, uint32_t lanes, int from) {
@@ -366,7 +367,7 @@ class Block {
   void park_warp(Thread& last, const Wait& wait);
   void wake_warp(Warp& warp);
 
-  // divergence.cpp: reports of threads that do not meet where they should.
+  // divergence.cpp reports threads that do not meet where they should.
   [[noreturn]] void diverge(Thread& thread, Instruction instruction, const Site& site);
   void report_stuck(HazardKind kind, const Thread& thread, Site place, Site other,
                     const std::string& text);

@@ -58,7 +58,7 @@ RegisteredBuffer::~RegisteredBuffer() {
 }
 
 std::string describe_address(const void* address) {
-  constexpr int64_t kNear = 1 << 20;  // past a buffer's end: probably meant for that buffer
+  constexpr int64_t kNear = 1 << 20;  // past a buffer's end, so probably meant for that buffer
   const uint64_t at = to_integer(address);
   const std::lock_guard lock(registry().mutex);
   const GlobalRange* nearest = nullptr;

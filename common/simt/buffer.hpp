@@ -1,6 +1,6 @@
 #pragma once
-// "Global memory" of the emulator: named pieces of host memory that kernels may access. An access
-// outside all registered buffers is an out_of_bounds hazard and never a crash.
+// "Global memory" of the emulator consists of named pieces of host memory that kernels may access.
+// An access outside all registered buffers is an out_of_bounds hazard and never a crash.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ void free_buffer(void* memory, size_t bytes);
 /// Registers memory that the caller owns, for the lifetime of this object.
 class RegisteredBuffer {
  public:
-  /// `element_bytes` only serves messages: they print "K[17]" instead of "K byte 34".
+  /// `element_bytes` only serves messages, which print "K[17]" instead of "K byte 34".
   RegisteredBuffer(const void* data, size_t bytes, std::string name, size_t element_bytes = 1);
   ~RegisteredBuffer();
   RegisteredBuffer(const RegisteredBuffer&) = delete;

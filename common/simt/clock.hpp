@@ -1,12 +1,12 @@
 #pragma once
-// Vector clocks for the threads of a block (Lamport; Mattern): they tell whether one access
+// Vector clocks for the threads of a block (Lamport, Mattern). They tell whether one access
 // happened before another.
 //
 // Each warp has a time, which advances when its lanes synchronize or when one of them releases its
-// accesses. A clock stores one time per warp: all accesses of that warp before this time are
-// ordered before the holder of the clock. One number for 32 lanes is enough as long as whole warps
-// synchronize. If a single lane releases something (an mbarrier's arrive, a flag), the clock keeps
-// a separate time for that lane.
+// accesses. A clock stores one time per warp, because all accesses of that warp before this time
+// are ordered before the holder of the clock. One number for 32 lanes is enough as long as whole
+// warps synchronize. If a single lane releases something (an mbarrier's arrive, a flag), the clock
+// keeps a separate time for that lane.
 //
 // Work that runs asynchronously to the threads (bulk copies, wgmma) has its own time, as if an
 // additional warp did it. This row of the clock is called an engine, and engines are numbered after
@@ -83,7 +83,7 @@ class Clock {
 
   void clear() { *this = {}; }
 
-  /// what the holder knows about other blocks, through global memory; nullptr: nothing
+  /// what the holder knows about other blocks, through global memory, or nullptr for nothing
   std::shared_ptr<const Foreign> foreign;
 
  private:
@@ -100,7 +100,8 @@ class Clock {
   std::vector<LaneTime> lanes_;  // later times of single lanes; sorted by thread
 };
 
-/// Knowledge about other blocks: the clock of each, without what that block knew about others.
+/// Knowledge about other blocks, which is the clock of each, without what that block knew about
+/// others.
 struct Foreign {
   std::map<int, Clock> blocks;
 };
@@ -137,11 +138,12 @@ inline bool Clock::covered_by(const Clock& other) const {
   return foreign == nullptr || foreign == other.foreign;
 }
 
-/// The observer of a race check: a thread, or a warp whose lanes must all know the earlier access.
+/// The observer of a race check is a thread, or a warp whose lanes must all know the earlier
+/// access.
 struct Observer {
   const Clock& warp;           // what every lane of the warp knows
   const Clock* own = nullptr;  // what this thread has learned in addition
-  int thread = -1;             // -1: the whole warp
+  int thread = -1;             // -1 for the whole warp
   int warp_index = -1;         // number of the warp, if the whole warp observes
 
   /// True if program order covers `other`: it is this thread, or a lane of this warp.

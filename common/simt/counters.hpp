@@ -7,8 +7,8 @@
 namespace fa::simt {
 
 /// The counts that Nsight Compute would report, summed over all warps of all launches of a run.
-/// Instructions are counted per warp. A wavefront is one pass over 32 banks of 4 bytes; a sector
-/// has 32 bytes. "Ideal" is the smallest number that could have moved the same bytes.
+/// Instructions are counted per warp. A wavefront is one pass over 32 banks of 4 bytes, and a
+/// sector has 32 bytes. "Ideal" is the smallest number that could have moved the same bytes.
 struct Counters {
   int64_t ldmatrix_instructions = 0;
   int64_t mma_instructions = 0;

@@ -44,18 +44,18 @@ Dim3 grid_size();
 uint32_t dynamic_smem();
 
 /// Starts copying 16 bytes from global to shared memory. Both addresses are multiples of 16. Only
-/// the first source_bytes (0 to 16) are read; the remaining bytes become zeros. The bytes land when
-/// this thread waits for them, and until then the destination holds NaN. PTX:
+/// the first source_bytes (0 to 16) are read, and the remaining bytes become zeros. The bytes land
+/// when this thread waits for them, and until then the destination holds NaN. PTX:
 /// cp.async.cg.shared.global.
 void cp_async_16(uint32_t dst, const void* src, int source_bytes, FA_SIMT_SITE);
 
 /// Closes this thread's current group of copies, which may be empty. PTX: cp.async.commit_group.
 void cp_async_commit(FA_SIMT_SITE);
 
-namespace detail {  // called by the templates below; not for kernels
-// Pattern in the accumulators of a wgmma in flight: a signalling NaN whose last bits hold the
-// number of the wgmma. Arithmetic makes it quiet and may change its sign, but x86 and Arm keep the
-// other bits.
+namespace detail {  // called by the templates below, and not by kernels
+// Pattern in the accumulators of a wgmma in flight, which is a signalling NaN whose last bits hold
+// the number of the wgmma. Arithmetic makes it quiet and may change its sign, but x86 and Arm keep
+// the other bits.
 inline constexpr uint32_t kPoisons = 1024, kPoison = 0x7fa5'c000;
 inline bool is_poison(uint32_t bits) { return (bits & (0x7fbf'ffff & ~(kPoisons - 1))) == kPoison; }
 /// Reports a use of `bits` at this place if they come from accumulators in flight.
@@ -81,7 +81,7 @@ inline constexpr bool kPlain = std::is_trivially_copyable_v<T> && sizeof(T) <= 1
 }  // namespace detail
 
 /// Waits until at most N of this thread's groups are in flight. The bytes of the other groups are
-/// then visible to this thread; other threads need a barrier as well. PTX: cp.async.wait_group.
+/// then visible to this thread, but other threads need a barrier as well. PTX: cp.async.wait_group.
 template <int N>
 void cp_async_wait(FA_SIMT_SITE) {
   static_assert(N >= 0, "wait_group counts the groups that may stay in flight");
@@ -95,7 +95,7 @@ void cp_async_wait(const char* label, FA_SIMT_SITE) {
 
 /// Load 1, 2 or 4 matrices of 8x8 16-bit elements. Lane 8i + j passes the address of row j of
 /// matrix i; x1 ignores the addresses of lanes 8 and up, x2 those of lanes 16 and up. Lane t
-/// receives elements 2(t%4) and 2(t%4)+1 of row t/4 (transposed: of column t/4). PTX:
+/// receives elements 2(t%4) and 2(t%4)+1 of row t/4, or of column t/4 if it is transposed. PTX:
 /// ldmatrix.sync.aligned.m8n8.b16.
 inline void ldmatrix_x1(uint32_t (&r)[1], uint32_t addr, FA_SIMT_SITE) {
   detail::ldmatrix(r, 1, false, addr, line, file);
@@ -162,8 +162,8 @@ void barrier_sync(int barrier, int threads, FA_SIMT_SITE);
 void barrier_arrive(int barrier, int threads, FA_SIMT_SITE);
 
 /// Plain accesses of 2, 4, 8 or 16 bytes (in global memory also 1), aligned to their size. An
-/// access out of bounds is a hazard; the load then returns NaN and the store does nothing. PTX:
-/// ld/st.global, ld/st.shared.
+/// access out of bounds is a hazard, after which the load returns NaN and the store does nothing.
+/// PTX: ld/st.global, ld/st.shared.
 template <class T>
 T load_global(const T* p, FA_SIMT_SITE) {
   static_assert(detail::kPlain<T>, "a load moves 1, 2, 4, 8 or 16 plain bytes");
@@ -200,8 +200,8 @@ int atomic_add(int* p, int value, FA_SIMT_SITE);
 int load_acquire(const int* p, FA_SIMT_SITE);
 void store_release(int* p, int value, FA_SIMT_SITE);
 
-/// Gives atomic_add the same effect: a fence before it releases, and a fence after it acquires.
-/// PTX: fence.acq_rel.gpu (__threadfence).
+/// Makes an atomic_add a release if the fence comes before it, and an acquire if the fence comes
+/// after it. PTX: fence.acq_rel.gpu (__threadfence).
 void thread_fence(FA_SIMT_SITE);
 
 /// Returns `value`. A GPU's compiler does not know that the value is unchanged. Therefore it
@@ -251,7 +251,7 @@ inline float exp(float x, FA_SIMT_SITE) { return std::exp(detail::checked(x, lin
 inline float exp2(float x, FA_SIMT_SITE) { return std::exp2(detail::checked(x, line, file)); }
 inline float log(float x, FA_SIMT_SITE) { return std::log(detail::checked(x, line, file)); }
 inline float sqrt(float x, FA_SIMT_SITE) { return std::sqrt(detail::checked(x, line, file)); }
-/// Rounds to nearest even. Saturates; NaN gives 0. PTX: cvt.rni.s32.f32.
+/// Rounds to nearest even. Saturates, and NaN gives 0. PTX: cvt.rni.s32.f32.
 inline int round_to_int(float x, FA_SIMT_SITE) {
   if (std::isnan(detail::checked(x, line, file))) return 0;
   return static_cast<int>(std::clamp<double>(std::nearbyint(x), INT32_MIN, INT32_MAX));
@@ -267,8 +267,8 @@ inline float max(float a, float b, FA_SIMT_SITE) {  // PTX max: if one argument 
 inline int multiprocessors() { return 132; }
 
 /// Runs config.grid blocks of config.block threads. Each thread calls kernel(args...). Returns when
-/// all are done; ignores config.stream. Throws fa::InputError for a launch that no GPU accepts, and
-/// rethrows exceptions of the kernel.
+/// all are done, and ignores config.stream. Throws fa::InputError for a launch that no GPU accepts,
+/// and rethrows exceptions of the kernel.
 template <class... P, class... A>
 void launch(void (*kernel)(P...), const LaunchConfig& config, A... args) {
   detail::launch([&] { kernel(static_cast<P>(args)...); }, config);

@@ -41,7 +41,7 @@ void Block::diverge(Thread& thread, Instruction instruction, const Site& site) {
            at(warp.meeting, warp.site);
   } else if (warp.exited > 0) {
     text = std::to_string(warp.exited) + " of its warp's lanes have returned from the kernel";
-  } else {  // whole warps: in a warpgroup, or at a barrier for different numbers of threads
+  } else {  // whole warps, either in a warpgroup, or at a barrier for different numbers of threads
     text = "other threads have arrived there for another instruction";
     for (const Warp& waiting : warps_) {
       if (!waiting.parked) continue;

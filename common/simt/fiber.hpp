@@ -1,6 +1,7 @@
 #pragma once
-// A fiber per CUDA thread: its own stack and a point to continue from. Switching is a function call
-// that swaps stacks (Boost.Context's fcontext) and does not involve the operating system.
+// A fiber per CUDA thread, which has its own stack and a point to continue from. Switching is a
+// function call that swaps stacks (Boost.Context's fcontext) and does not involve the operating
+// system.
 
 #include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
@@ -38,7 +39,7 @@ using boost::context::detail::transfer_t;
 
 /// A fiber, or the stack of the CPU thread that runs fibers. Both can be switched to.
 struct Fiber {
-  fcontext_t context = nullptr;  // where it continues; valid while it is not running
+  fcontext_t context = nullptr;  // where it continues, valid while it is not running
   // Only the sanitizers need the rest, because they must know which stack is in use. (Boost's own
   // annotations need a Boost that was built with BOOST_USE_ASAN, and Debian's is not.)
   const void* stack_bottom = nullptr;
@@ -126,8 +127,8 @@ class StackPool {
 
 /// Returns `count` stacks: a returned pool of that size or a new one. Pools are kept between
 /// launches, because reserving and protecting stacks takes longer than a small kernel. Throws
-/// std::bad_alloc when the system has no more: each stack takes two memory mappings, and Linux
-/// allows 65530 (vm.max_map_count).
+/// std::bad_alloc when the system has no more, because each stack takes two memory mappings, and
+/// Linux allows 65530 (vm.max_map_count).
 std::unique_ptr<StackPool> borrow_stacks(int count);
 void give_back_stacks(std::unique_ptr<StackPool> stacks);
 

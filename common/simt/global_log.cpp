@@ -108,7 +108,7 @@ class RaceSearch {
     const BlockLog::Place& place() const { return log->places_[entry->place]; }
     GlobalUse use() const { return place().use; }
   };
-  struct Race {  // between two source lines; the example has the lowest blocks
+  struct Race {  // between two source lines, where the example has the lowest blocks
     Item one, other;
     uint64_t address = 0;
     std::vector<bool> blocks;
@@ -165,8 +165,8 @@ class RaceSearch {
     });
   }
 
-  // Orders places by which is reported as the faulty one: a plain access before an atomic one, a
-  // write before a read, then the earlier line.
+  // Orders places by which is reported as the faulty one. A plain access comes before an atomic
+  // one, a write before a read, and then the earlier line.
   void rank() {
     using Rank = std::tuple<int, int, std::string>;
     std::vector<BlockLog::Place> places;  // may contain a file name twice, with two pointers

@@ -80,9 +80,9 @@ class BlockLog {
   struct Entry {
     uint64_t begin, end;  // range of addresses
     uint32_t place;
-    uint32_t known;  // index in known_; 0: no other block's accesses
+    uint32_t known;  // index in known_, or 0 for no other block's accesses
     uint32_t time;   // time of the warp
-    int thread;      // -1: several threads of the warp
+    int thread;      // -1 for several threads of the warp
     int warp;
   };
   struct Stream {  // the latest access of a warp at a source line

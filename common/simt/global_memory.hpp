@@ -1,5 +1,5 @@
 #pragma once
-// The global addresses that a kernel may access: the buffers registered at its launch.
+// The global addresses that a kernel may access, which are the buffers registered at its launch.
 
 #include <cstdint>
 #include <string>
@@ -22,7 +22,7 @@ class GlobalMemory {
   bool contains(uint64_t address, size_t bytes, size_t& hint) const;
 
  private:
-  std::vector<GlobalRange> ranges_;  // in the order of registration; ranges may overlap
+  std::vector<GlobalRange> ranges_;  // in the order of registration, where ranges may overlap
 };
 
 }  // namespace fa::simt

@@ -11,7 +11,7 @@
 
 namespace fa::simt {
 
-/// Set by common/cuda: reports name a file as the compiler's command line did.
+/// Set by common/cuda, so that reports name a file as the compiler's command line did.
 inline bool paths_as_given = false;
 
 /// Returns the path relative to the repository's root, or the unchanged path outside it.
@@ -29,7 +29,7 @@ inline bool same_site(const Site& a, const Site& b) {
 class HazardLog {
  public:
   /// Counts the hazard. Keeps it as the example of its line if its block has the lowest number so
-  /// far. hazard.text is the description without place and kind; it is only needed if is_new()
+  /// far. hazard.text is the description without place and kind, and is only needed if is_new()
   /// returns true.
   void add(Hazard hazard);
 

@@ -1,8 +1,8 @@
 #pragma once
-// Hopper's additional instructions for kernels on the emulator: mbarriers, tensor copies (TMA),
-// wgmma, register budgets and clusters. common/gpu/hopper.hpp declares the same functions for the
-// GPU. Addresses are in shared memory, as dynamic_smem() returns them. "PTX:" names the instruction
-// that a function stands for.
+// Hopper's additional instructions for kernels on the emulator, which are mbarriers, tensor copies
+// (TMA), wgmma, register budgets and clusters. common/gpu/hopper.hpp declares the same functions
+// for the GPU. Addresses are in shared memory, as dynamic_smem() returns them. "PTX:" names the
+// instruction that a function stands for.
 
 #include <cstdint>
 #include <initializer_list>
@@ -19,8 +19,8 @@ using fa::Swizzle;
 
 // ---- mbarriers: 8 bytes of shared memory, aligned to 8
 
-/// Initializes an mbarrier whose phases each take `arrivals`; phase 0 begins. One thread calls it.
-/// Synchronize before any other thread uses it. PTX: mbarrier.init.
+/// Initializes an mbarrier whose phases each take `arrivals`, and begins phase 0. One thread calls
+/// it. Synchronize before any other thread uses it. PTX: mbarrier.init.
 void mbarrier_init(uint32_t mbarrier, int arrivals, FA_SIMT_SITE);
 /// Makes the mbarriers that this thread has initialized visible to tensor copies. PTX:
 /// fence.mbarrier_init.release.cluster.
@@ -54,7 +54,7 @@ void fence_proxy_async_global(FA_SIMT_SITE);
 
 // ---- Storing matrices in shared memory
 
-/// Stores four 8x8 matrices of 16-bit elements; the reverse of ldmatrix_x4. Lane 8i + j passes the
+/// Stores four 8x8 matrices of 16-bit elements, the reverse of ldmatrix_x4. Lane 8i + j passes the
 /// address of row j of matrix i. Lane t stores elements 2(t%4) and 2(t%4)+1 of row t/4 from r[i].
 /// PTX: stmatrix.sync.aligned.m8n8.x4.shared.b16.
 void stmatrix_x4(uint32_t addr, const uint32_t (&r)[4], FA_SIMT_SITE);
@@ -100,8 +100,8 @@ void wgmma(float* d, int n, uint32_t* a, uint64_t descriptor_a, uint64_t descrip
 /// Starts copying a box to `dst` in shared memory. x, y, … are the coordinates of its first
 /// element. `dst` is a multiple of 128, or of 1024 if the 128-byte swizzle is to start there.
 /// Elements outside the tensor become zeros. The mbarrier counts the bytes of the whole box even if
-/// it crosses the tensor's edge. x times the size of an element must be a multiple of 16; otherwise
-/// an H200 reports an illegal instruction. PTX:
+/// it crosses the tensor's edge. x times the size of an element must be a multiple of 16, because
+/// otherwise an H200 reports an illegal instruction. PTX:
 /// cp.async.bulk.tensor.{1..5}d.shared::cluster.global.mbarrier::complete_tx::bytes.
 inline void tma_load_1d(uint32_t dst, const TensorMap& map, int x, uint32_t mbarrier,
                         FA_SIMT_SITE) {
@@ -153,8 +153,8 @@ void bulk_reduce_add(float* dst, uint32_t src, uint32_t bytes, FA_SIMT_SITE);
 /// Closes this thread's current group of stores. PTX: cp.async.bulk.commit_group.
 void tma_store_commit(FA_SIMT_SITE);
 /// Wait until at most N of this thread's groups are unfinished. tma_store_wait_read only waits
-/// until the groups have read shared memory; tma_store_wait waits until they have written global
-/// memory. PTX: cp.async.bulk.wait_group.read, cp.async.bulk.wait_group.
+/// until the groups have read shared memory, while tma_store_wait waits until they have written
+/// global memory. PTX: cp.async.bulk.wait_group.read, cp.async.bulk.wait_group.
 template <int N>
 void tma_store_wait_read(FA_SIMT_SITE) {
   detail::tma_store_wait(N, true, line, file);
@@ -171,8 +171,8 @@ enum class Major { k, mn };  // which elements of an operand are neighbours in s
 /// Starts D = A B, or D += A B with `accumulate`. A [64, 16] and B [16, N] have type T (bf16 or
 /// fp16); D [64, N] is fp32. With T = e4m3, A is [64, 32] and B [32, N], both K-major. Thread t of
 /// 128 holds in d[j][i] the element in row 16 (t / 32) + t % 32 / 4 + 8 (i / 2) and column 8 j + 2
-/// (t % 4) + i % 2. A in registers has the layout of mma_m16n8k16, with 16 rows per warp; two e4m3
-/// values take the place of one 16-bit value. The emulator computes nothing before wgmma_wait.
+/// (t % 4) + i % 2. A in registers has the layout of mma_m16n8k16, with 16 rows per warp, where two
+/// e4m3 values take the place of one 16-bit value. The emulator computes nothing before wgmma_wait.
 /// common/tensor_core.hpp describes how the sums are rounded. PTX:
 /// wgmma.mma_async.sync.aligned.m64nNk16.f32, m64nNk32.f32.e4m3.e4m3.
 template <class T, Major MAJOR_A = Major::k, Major MAJOR_B = Major::k, int N8>
@@ -236,8 +236,8 @@ void setmaxnreg_dec(FA_SIMT_SITE) {
 /// True in exactly one lane of the warp, always the same one. PTX: elect.sync.
 bool elect_one(FA_SIMT_SITE);
 
-/// Like barrier_sync; returns whether `condition` is true in any of the participating threads. PTX:
-/// barrier.red.or.pred.
+/// Like barrier_sync, and returns whether `condition` is true in any of the participating threads.
+/// PTX: barrier.red.or.pred.
 bool barrier_red_or(int barrier, int threads, bool condition, FA_SIMT_SITE);
 
 // ---- Clusters: up to 8 blocks that run at the same time (LaunchConfig::cluster)

@@ -10,10 +10,10 @@
 
 namespace fa::simt {
 
-/// The threads that execute an instruction together: one, a warp or a warpgroup.
+/// The threads that execute an instruction together, which are one, a warp or a warpgroup.
 enum class Scope : uint8_t { kThread, kWarp, kWarpgroup };
 
-/// Whether hardware has confirmed what the instruction adds to the counters. kByCase:
+/// Whether hardware has confirmed what the instruction adds to the counters. With kByCase,
 /// Traffic::count decides for each access.
 enum class Confirmed : uint8_t { kNo, kByCase, kYes };
 

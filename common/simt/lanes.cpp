@@ -152,7 +152,7 @@ void for_each_lane(uint32_t lanes, F f) {
   for (; lanes != 0; lanes &= lanes - 1) f(std::countr_zero(lanes));
 }
 
-// Lets the lanes of the mask meet; each leaves `value`, and f(lanes) leaves each one's result in
+// Lets the lanes of the mask meet. Each leaves `value`, and f(lanes) leaves each one's result in
 // warp.addresses.
 template <class F>
 uint32_t together(Instruction instruction, uint32_t mask, uint32_t value, const Site& site, F f) {

@@ -1,8 +1,8 @@
 #pragma once
-// What a CUDA file may call beyond device.hpp: warp instructions with a mask of lanes, barriers at
-// which returned threads count as arrived, atomic operations of every type. For common/cuda only:
-// the chapters' kernels use device.hpp. Run with Config::cuda_rules. The last parameter of each
-// function is the place that reports name.
+// What a CUDA file may call beyond device.hpp, namely warp instructions with a mask of lanes,
+// barriers at which returned threads count as arrived, atomic operations of every type. For
+// common/cuda only, because the chapters' kernels use device.hpp. Run with Config::cuda_rules. The
+// last parameter of each function is the place that reports name.
 
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +28,7 @@ uint32_t match(uint32_t mask, uint64_t value, const Site& site);
 /// fold(a, b) over the values of the mask's lanes.
 uint32_t reduce(uint32_t mask, uint32_t value, uint32_t (*fold)(uint32_t, uint32_t),
                 const Site& site);
-/// Waits for the lanes of the mask; orders their accesses.
+/// Waits for the lanes of the mask, and orders their accesses.
 void sync(uint32_t mask, const Site& site);
 /// The lanes of the warp that have come here, when no lane of it can continue.
 uint32_t active(const Site& site);
@@ -49,8 +49,8 @@ struct AtomicTarget {
 };
 void update(const AtomicTarget& target, size_t bytes, void* old, int order,
             const std::function<void(const void* old, void* fresh)>& f, const Site& site);
-/// Loads and stores that do not race with atomic operations: ld.relaxed, ld.volatile, ld.acquire
-/// and so on, in global memory.
+/// Loads and stores that do not race with atomic operations, such as ld.relaxed, ld.volatile,
+/// ld.acquire and so on, in global memory.
 void load(const void* p, void* value, size_t bytes, int order, const Site& site);
 void store(void* p, const void* value, size_t bytes, int order, const Site& site);
 

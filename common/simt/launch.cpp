@@ -1,4 +1,4 @@
-// Launches and runs: distributes blocks over the CPU's cores and combines their results.
+// Distributes the blocks of a launch over the CPU's cores and combines their results.
 
 #include <algorithm>
 #include <atomic>
@@ -89,8 +89,8 @@ void check_launch(const LaunchConfig& config) {
 }
 
 // Returns the order in which clusters start. A GPU starts blocks approximately in order, and
-// kernels rely on that: a block may wait for one with a lower number. Therefore no cluster starts
-// much too early.
+// kernels rely on that, because a block may wait for one with a lower number. Therefore no cluster
+// starts much too early.
 std::vector<int> cluster_order(int clusters, int blocks_each, uint64_t seed) {
   const int most = 64 / blocks_each;
   std::vector<int> order;
@@ -104,9 +104,9 @@ std::vector<int> cluster_order(int clusters, int blocks_each, uint64_t seed) {
   return order;
 }
 
-// Distributes clusters over CPU threads; without clusters, each block is one. A CPU thread runs one
-// cluster after another. A cluster that only polls, because it waits for another block's write, is
-// set aside and checked again before the next one starts.
+// Distributes clusters over CPU threads. Without clusters, each block is a cluster. A CPU thread
+// runs one cluster after another. A cluster that only polls, because it waits for another block's
+// write, is set aside and checked again before the next one starts.
 class Workers {
  public:
   Workers(const Launch& launch, const std::vector<int>& order, int threads)

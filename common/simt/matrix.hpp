@@ -1,5 +1,6 @@
 #pragma once
-// The arithmetic of ldmatrix and mma without threads: which lane holds which element of a matrix.
+// The arithmetic of ldmatrix and mma without threads, and which lane holds which element of a
+// matrix.
 
 #include <cstdint>
 
@@ -9,10 +10,11 @@ namespace fa::simt {
 
 inline constexpr int kWarpSize = 32;
 
-/// Loads one matrix of ldmatrix: 8 rows of 8 16-bit elements; rows[i] points to 16 bytes. Writes
-/// registers[lane][slot] for all lanes. The low half holds element (lane/4, 2(lane%4)), the high
-/// half element (lane/4, 2(lane%4)+1); transposed: elements (2(lane%4), lane/4) and (2(lane%4)+1,
-/// lane/4). PTX ISA, "Warp-level matrix load instruction: ldmatrix".
+/// Loads one matrix of ldmatrix: 8 rows of 8 16-bit elements, where rows[i] points to 16 bytes.
+/// Writes registers[lane][slot] for all lanes. The low half holds element (lane/4, 2(lane%4)), the
+/// high half element (lane/4, 2(lane%4)+1). If the matrix is transposed, they are elements
+/// (2(lane%4), lane/4) and (2(lane%4)+1, lane/4). PTX ISA, "Warp-level matrix load instruction:
+/// ldmatrix".
 void load_matrix(const unsigned char* const (&rows)[8], bool trans,
                  uint32_t* const (&registers)[kWarpSize], int slot);
 

@@ -1,14 +1,14 @@
 #pragma once
-// mbarriers: objects in shared memory that count arrivals and bytes (PTX ISA, "Parallel
+// An mbarrier is an object in shared memory that counts arrivals and bytes (PTX ISA, "Parallel
 // Synchronization and Communication Instructions: mbarrier").
 //
 // A phase is complete when all its arrivals and all the bytes that it expects have come. The next
 // phase begins immediately. A wait passes only the parity of a phase. Hardware takes that as the
 // current phase or the previous one, even if the waiting thread means an older one. The emulator
 // can tell which phase a thread means, because it tracks how many phases the thread knows to be
-// complete: after k of them, it waits for phase k, or once more for phase k - 1. The mbarrier must
+// complete. After k of them, it waits for phase k, or once more for phase k - 1. The mbarrier must
 // not run two phases ahead of that. Therefore each wait has to be ordered before the end of the
-// next phase; otherwise timing decides which phase it waits for.
+// next phase, because otherwise timing decides which phase it waits for.
 //
 // An arrival releases what its thread did before, and a successful wait acquires it. The bytes of a
 // bulk copy land only when a thread waits for the phase that counts them.
@@ -35,7 +35,7 @@ struct TensorCopy {
   int64_t at[TensorBox::kMaxRank] = {};  // coordinates of the box's first element
   uint32_t offset = 0;                   // offset in dynamic shared memory
   uint32_t record = 0;                   // number of the record in the shadow memory
-  int phase = 0;                         // load: phase of its mbarrier; store: its commit group
+  int phase = 0;                         // phase of a load's mbarrier, or commit group of a store
   bool adds = false;                     // adds fp32 values to the existing ones
   Site site = {};
 };
@@ -93,7 +93,7 @@ class Mbarriers {
     int completed = 0;  // completed phases
     Access init = {};
     uint32_t init_record = 0;
-    uint32_t fence_time = 0;             // time of init.thread's warp at the fence; 0: no fence yet
+    uint32_t fence_time = 0;  // time of init.thread's warp at the fence, or 0 before the fence
     Clock arriving = {}, released = {};  // what the arriving threads had done, for this phase and
                                          // for all earlier ones
     Clock issued = {};     // what the threads that issued its copies had done; only orders phases

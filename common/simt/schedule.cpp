@@ -13,11 +13,11 @@ void Block::prepare_schedule() {
   warp_order_.resize(warps_.size());
   std::iota(warp_order_.begin(), warp_order_.end(), 0);
   std::vector<uint8_t> lanes(kWarpSize);
-  change_warp_every_ = 0;  // seed 0: one warp after another runs to its next barrier
+  change_warp_every_ = 0;  // with seed 0, one warp after another runs to its next barrier
   if (seed != 0) {
     random_.seed(seed * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(index_));
     shuffle(warp_order_, random_);
-    constexpr uint32_t kChangeEvery[] = {0, 1, 2, 8};  // 1: switch at every warp-wide instruction
+    constexpr uint32_t kChangeEvery[] = {0, 1, 2, 8};  // 1 switches at every warp-wide instruction
     change_warp_every_ = kChangeEvery[seed % 4];
   }
   for (Warp& warp : warps_) {

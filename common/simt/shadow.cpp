@@ -306,8 +306,8 @@ bool Shadow::check_readers(const Write& now, const Observer& writer, uint32_t gr
   return false;
 }
 
-// Called for the first write of a granule by a thread that knows all earlier reads: those reads
-// were of uninitialized memory.
+// Called for the first write of a granule by a thread that knows all earlier reads, which therefore
+// read uninitialized memory.
 void Shadow::resolve_uninitialized(uint32_t granule) {
   std::erase_if(pending_, [&](const Pending& pending) {
     if (pending.write != 0 || pending.granule != granule) return false;

@@ -13,7 +13,7 @@
 // Each access is stamped with the time of its warp. A later access looks that time up in its own
 // clock (clock.hpp), as in FastTrack (Flanagan and Freund, 2009). Two unordered accesses race under
 // every schedule, but chance decides which of them the emulator ran first. The name of a race must
-// not depend on that, so it is derived from the steps: the number of instructions that each thread
+// not depend on that, so it is derived from the steps. The number of instructions that each thread
 // had executed since its last barrier tells which access comes first in the program.
 //
 // Memory is divided into granules of 2 bytes. Each granule holds the number of its last write and,
@@ -47,7 +47,7 @@ struct Access {
   uint32_t step = 0;
   int64_t event_step = 0;  // counted from the start of the block, as in the event log
   Site site;
-  // For bulk copies and wgmma: the engine, its instruction and the time at which it is done. They
+  // For bulk copies and wgmma, the engine, its instruction and the time at which it is done. They
   // use the async proxy, which sees a thread's ordinary writes only after a proxy fence by that
   // thread.
   int16_t engine = -1;
@@ -95,8 +95,8 @@ class Shadow {
     return unfenced_granule(issuers, offset, bytes) < 0;
   }
 
-  /// The same for global memory: record a fence, record an ordinary write, and report the first
-  /// ordinary write of this block that no fence separates from a copy by the async proxy.
+  /// The same for global memory, that is, record a fence, record an ordinary write, and report the
+  /// first ordinary write of this block that no fence separates from a copy by the async proxy.
   void fence_global_proxy(int thread, uint32_t time, const Observer& by) {
     global_fences_.add(thread, time, by);
   }
@@ -130,15 +130,15 @@ class Shadow {
     uint32_t landed_epoch, landed_time, landed_step;  // time of the wait
     WriteState state;
     uint32_t offset;
-    const void* source;   // source of the byte at `offset`; for a bulk copy, its tensor
-    uint32_t before = 0;  // bulk copy: previous write of its first bytes
+    const void* source;   // source of the byte at `offset`, or a bulk copy's tensor
+    uint32_t before = 0;  // for a bulk copy, the previous write of its first bytes
   };
   struct Read {
     Access access;
     bool whole_warp;
-    uint32_t lanes;     // unless it was the whole warp: lanes that read the same bytes at the same
-                        // time
-    uint32_t previous;  // earlier, unordered read of the same warp; 0: none
+    uint32_t lanes;  // unless it was the whole warp, the lanes that read the same bytes at the same
+                     // time
+    uint32_t previous;                          // earlier, unordered read of the same warp, or 0
     uint32_t offset = 0, bytes = 0, write = 0;  // a single thread's load, and the write that it saw
   };
   struct Pending {  // a read that can only be checked at the end of the epoch
@@ -175,7 +175,7 @@ class Shadow {
   int block_ = 0;
   uint32_t granule_shift_ = 1;                    // a granule has 1 << granule_shift_ bytes
   uint32_t epoch_ = 0;                            // number of block_syncs so far
-  std::vector<uint32_t> last_write_;              // [granules]; 0: never written
+  std::vector<uint32_t> last_write_;              // [granules], or 0 if never written
   std::vector<std::vector<uint32_t>> last_read_;  // [warps][granules]; smaller than first_read_:
                                                   // none
   // The rows of last_read_ that have a read of the granule since first_read_ got the value `since`.
@@ -200,7 +200,7 @@ class Shadow {
   int async_reads_ = 0;           // reads in progress
   // An ordinary write, as the checks of the async proxy need it.
   struct Stamp {
-    int thread = -1;      // -1: no write, or a bulk copy
+    int thread = -1;      // -1 for no write, or a bulk copy
     uint32_t fences = 0;  // fences that the thread had executed before the write
     uint32_t time = 0;    // time of the thread's warp
     bool operator==(const Stamp&) const = default;

@@ -26,8 +26,8 @@ namespace fa::simt {
 /// that.
 struct LeaveOut {
   std::string site;      // label, or source line as in reports: "attention.hpp:204"
-  int except_warp = -1;  // this warp still executes it; only the others leave it out
-  int more_groups = 0;   // cp_async_wait: additional groups that may stay in flight
+  int except_warp = -1;  // this warp still executes it, and only the others leave it out
+  int more_groups = 0;   // for cp_async_wait, the additional groups that may stay in flight
 };
 
 /// Settings of a run.
@@ -37,14 +37,14 @@ struct Config {
   bool counters = true;        // count instructions, wavefronts and sectors
   bool events = false;         // record what each warp of the first event_blocks blocks executes
   int event_blocks = 1;
-  int threads = 0;                       // CPU threads that run blocks; 0: one per core
+  int threads = 0;                       // CPU threads that run blocks, or 0 for one per core
   int64_t max_steps = int64_t{1} << 28;  // instructions after which a thread counts as endless
   std::vector<LeaveOut> leave_out = {};
-  // CUDA's rules: a thread that has returned counts as arrived at block barriers; lanes of a warp
+  // CUDA's rules. A thread that has returned counts as arrived at block barriers. Lanes of a warp
   // that store the same value with one instruction are noted (same_value_store), which is not a
   // hazard.
   bool cuda_rules = false;
-  int granule_bytes = 2;  // 1: shared memory is also accessed by single bytes
+  int granule_bytes = 2;  // 1 if shared memory is also accessed by single bytes
   bool lines = false;     // Report::lines
 };
 
@@ -65,7 +65,7 @@ enum class HazardKind {
   kTransactionMismatch,  // the bytes that an mbarrier expects differ from those that arrive
   kRegistersInFlight,    // uses registers of a wgmma before its wait or without a fence
   kDivisionByZero,       // an integer division by zero
-  kSameValueStore,       // a note: lanes of a warp store the same value with one instruction
+  kSameValueStore,       // a note that lanes of a warp store the same value with one instruction
   kBadDescriptor,        // a matrix descriptor that is malformed or leaves its tile
 };
 /// True for a kind that is worth a sentence, but does no harm.
@@ -83,14 +83,14 @@ struct Site {
 struct Hazard {
   HazardKind kind{};
   Site where;         // the faulty access
-  Site other;         // the access that it conflicts with; line 0: none
+  Site other;         // the access that it conflicts with, with line 0 if there is none
   int64_t count = 0;  // accesses (ldmatrix: per row; load, store, cp.async: per thread);
                       // global_race: blocks
   int block = 0;
   int thread = -1;                     // thread of `where`, as its index in the block
-  int other_thread = -1;               // thread of `other`; -1: none, or any
-  int64_t step = -1, other_step = -1;  // Event::step of the two; -1: unknown
-  uint64_t address = 0;  // shared: bytes from the start of dynamic memory; global: a pointer
+  int other_thread = -1;               // thread of `other`; -1 for none, or any
+  int64_t step = -1, other_step = -1;  // Event::step of the two, or -1 if unknown
+  uint64_t address = 0;  // bytes from the start of dynamic shared memory, or a global pointer
   std::string text;      // full description in one sentence
 };
 
@@ -125,13 +125,13 @@ const char* event_name(EventKind kind);  // "copy_issue", ...
 
 /// An operand of wgmma in shared memory.
 struct EventOperand {
-  uint64_t descriptor = 0;  // 0: the operand is in registers, without a descriptor
+  uint64_t descriptor = 0;  // 0 if the operand is in registers, without a descriptor
   bool mn_major = false;
-  int address = 0;  // start address: offset in dynamic shared memory, in bytes
+  int address = 0;  // start address, as offset in dynamic shared memory, in bytes
 };
 
-/// One warp instruction. Events of one warp are in program order; events of different warps are in
-/// the order in which the emulator ran them.
+/// One warp instruction. Events of one warp are in program order, but events of different warps are
+/// in the order in which the emulator ran them.
 struct Event {
   EventKind kind{};
   int block = 0;
@@ -139,7 +139,7 @@ struct Event {
   int64_t step = 0;  // number of instructions that this warp had executed before
   Site where;
   int group = -1;           // copy_issue, commit, land: number of the commit group, from 0
-  int pending_groups = -1;  // wait: the N of wait_group N
+  int pending_groups = -1;  // for a wait, the N of wait_group N
   int barrier = -1;         // barrier, barrier_arrive: number of the barrier
   int bytes = 0;            // sum over the lanes (copies, land, loads, stores); mbarrier_arrive:
                             // bytes expected, summed over the lanes
@@ -160,7 +160,7 @@ struct Event {
 struct Synchronization {
   std::string instruction;  // name of the call: "block_sync"
   Site where;
-  std::string label;      // label in the source; usually empty
+  std::string label;      // label in the source, usually empty
   bool left_out = false;  // Config::leave_out named it
 };
 
@@ -188,7 +188,7 @@ struct Report {
   std::vector<Event> events;
   std::vector<Synchronization> synchronizations;  // sorted by file and line, each place once
   std::vector<TileRow> tiles;                     // sorted by block
-  std::vector<LineCounters> lines;                // Config::lines: sorted by file and line
+  std::vector<LineCounters> lines;                // for Config::lines, sorted by file and line
 };
 
 /// Runs `body` on this thread. Every emulator::launch inside it uses `config` and adds to the

@@ -1,4 +1,4 @@
-// stmatrix and bulk adds: results, counters and hazards.
+// Results, counters and hazards of stmatrix and bulk adds.
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// Clusters: blocks that run together and synchronize at cluster_sync. Only cluster_sync orders
+// Clusters are blocks that run together and synchronize at cluster_sync. Only cluster_sync orders
 // their accesses to global memory, and blocks of different clusters never synchronize.
 
 #include <doctest/doctest.h>
@@ -160,7 +160,7 @@ TEST_CASE("it orders shared memory within each block; without clusters, too") {
   }
 }
 
-// The cluster does not wait for threads that have returned: a block, or a warp of a block.
+// The cluster does not wait for threads that have returned, be it a block or a warp of a block.
 void returns_early(float* x, float* y, int*, bool) {
   const int t = thread_index();
   if (block_index() % 4 == 1 || (block_index() % 4 == 2 && t >= 32)) return;

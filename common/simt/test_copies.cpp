@@ -1,5 +1,5 @@
-// cp.async: when its bytes land, which copies a group and a wait cover, and how it fills with
-// zeros.
+// Tests cp.async, namely when its bytes land, which copies a group and a wait cover, and how it
+// fills with zeros.
 
 #include <doctest/doctest.h>
 
@@ -37,7 +37,7 @@ void watch(const float* in, float* seen) {
   look(0, 0);
   store_shared<float>(chunk(0), 7.0f);
   cp_async_16(chunk(0), in, 16);
-  look(1, 0);  // issued: the old value is gone, and the new one has not landed
+  look(1, 0);  // issued, so the old value is gone, and the new one has not landed
   cp_async_commit();
   cp_async_16(chunk(1), in + 4, 16);
   cp_async_commit();

@@ -36,7 +36,7 @@ TEST_CASE("wavefronts of one 8x8 matrix") {
   CHECK(column_wavefronts(256, false) == 8);
   CHECK(column_wavefronts(256 + 16, false) == 1);  // padded rows
   CHECK(column_wavefronts(128, true) == 1);        // swizzled rows
-  CHECK(column_wavefronts(0, false) == 1);         // all lanes read the same row: broadcast
+  CHECK(column_wavefronts(0, false) == 1);         // all lanes read the same row, a broadcast
 }
 
 TEST_CASE("wavefronts of plain accesses") {

@@ -69,8 +69,8 @@ void lanes_at_different_barriers(bool broken) {
   }
 }
 
-// Roles: a barrier matches by its number and not by the source line. Only the lanes of one warp
-// must be at the same line.
+// With roles, a barrier matches by its number and not by the source line. Only the lanes of one
+// warp must be at the same line.
 void warps_at_different_lines(float* out) {
   if (thread_index() < 64) {
     store_shared<float>(dynamic_smem() + static_cast<uint32_t>(thread_index()) * 4, 1.0f);
@@ -162,7 +162,7 @@ void vote_against_shuffle(bool broken) {
   }
 }
 
-// The purpose of a vote: without it, lanes that differ in `grew` would diverge here.
+// The purpose of a vote is that without it, lanes that differ in `grew` would diverge here.
 void vote_inside_a_branch(bool broken) {
   const bool grew = thread_index() % 32 == 5;
   if (!broken || grew) warp_any(grew);

@@ -1,5 +1,5 @@
-// Global memory shared by blocks: races, atomics, flags. The result must not depend on the order of
-// blocks or on the number of CPU threads.
+// Races, atomics and flags in global memory that blocks share. The result must not depend on the
+// order of blocks or on the number of CPU threads.
 
 #include <doctest/doctest.h>
 
@@ -278,7 +278,7 @@ constexpr int kKeys = 64;  // everything is fifty times slower with the thread s
 constexpr int kKeys = 512;
 #endif
 
-// A beginner's kernel: one thread per query, which reads everything from global memory.
+// A beginner's kernel has one thread per query, which reads everything from global memory.
 void naive_attention(const float* Q, const float* K, const float* V, float* O, int len_kv,
                      int dim) {
   const int query = block_index() * block_size().x + thread_index();

@@ -124,7 +124,7 @@ void store_without_barrier(const float* in, float* out, bool broken) {
   store_global(out + t, load_shared<float>(chunk(kThreads - 1 - t)));
 }
 
-// Copied in an earlier epoch and waited for in this one: the barrier has to come after the wait.
+// Copied in an earlier epoch and waited for in this one, so the barrier has to come after the wait.
 void barrier_before_wait(const float* in, float* out, bool broken) {
   const int t = thread_index();
   cp_async_16(chunk(t), in + 4 * t, 16);
@@ -273,7 +273,7 @@ void uninitialized(const float*, float* out, bool broken) {
   store_global(out + t, load_shared<float>(chunk(kThreads - 1 - t)));
 }
 
-// Past the last row, although the row itself exists: ldmatrix reads 16 bytes and not 8.
+// Past the last row, although the row itself exists, because ldmatrix reads 16 bytes and not 8.
 void half_a_row(const float*, float* out, bool broken) {
   const int t = thread_index();
   store_shared<double>(chunk(t), 1.0);

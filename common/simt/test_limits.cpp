@@ -1,5 +1,5 @@
-// Limits of the emulator are errors with a sentence: stack overflow, endless loops, too little
-// memory.
+// Limits of the emulator are errors with a sentence, for example stack overflow, endless loops, too
+// little memory.
 
 #include <doctest/doctest.h>
 #include <sys/resource.h>

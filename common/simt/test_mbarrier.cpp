@@ -1,4 +1,4 @@
-// mbarriers: phases, parities, the order that they establish, and their hazards.
+// Phases and parities of mbarriers, the order that they establish, and their hazards.
 
 #include <string>
 

@@ -1,6 +1,6 @@
-// A complete attention kernel with Hopper's instructions: a producer and two consumers with a ring
-// of two tiles. It is correct under every schedule, every synchronization that is left out is
-// detected, and it runs fast enough for teaching.
+// A complete attention kernel with Hopper's instructions, in which a producer and two consumers
+// share a ring of two tiles. It is correct under every schedule, every synchronization that is left
+// out is detected, and it runs fast enough for teaching.
 
 #include <doctest/doctest.h>
 
@@ -204,7 +204,7 @@ TEST_CASE("whatever is left out is found: each barrier, wait, fence and expect_t
   int left_out = 0;
   for (const fa::simt::Synchronization& sync : intact.synchronizations) {
     ++left_out;
-    if (sync.instruction == "setmaxnreg_inc") continue;  // not an error: a GPU would spill
+    if (sync.instruction == "setmaxnreg_inc") continue;  // not an error, because a GPU would spill
     for (uint64_t seed = 0; seed < 5; ++seed) {
       CAPTURE(sync.instruction);
       CAPTURE(sync.where.line);

@@ -340,7 +340,7 @@ void no_init_fence(TensorMap map, TensorMap, float*, bool broken) {
   mbarrier_wait(barrier(0), 0);
 }
 
-// Ordinary stores, then a tensor store: each writer executes a fence, then all synchronize.
+// Ordinary stores, then a tensor store. Each writer executes a fence, then all synchronize.
 void stores_its_tile(TensorMap, TensorMap store, float*, bool broken) {
   for (int i = 0; i < 4; ++i) {
     store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index() + i * kThreads), 1.0f);
@@ -627,7 +627,8 @@ TEST_CASE("bytes outside the tensor are counted anew for each copy") {
   CHECK(outside_bytes(3) == 3 * outside_bytes(1));
 }
 
-// The last 16 bytes of a row are stored whole: columns 48 to 55, although the tensor ends at 52.
+// The last 16 bytes of a row are stored whole, that is, columns 48 to 55, although the tensor ends
+// at 52.
 TEST_CASE("a tensor store: swizzled back, nothing outside the tensor but the rest of a chunk") {
   Maps maps;
   const TensorMap edge =

@@ -1,5 +1,5 @@
-// Other ways to wait than one barrier for all threads: named barriers, warpgroups and single lanes.
-// Also threads that wait forever.
+// Other ways to wait than one barrier for all threads, such as named barriers, warpgroups and
+// single lanes. Also threads that wait forever.
 
 #include <doctest/doctest.h>
 
@@ -65,8 +65,8 @@ void check_twins(Kernel kernel, const std::string& expected) {
 
 constexpr int kFull = 1, kEmpty = 2;
 
-// A ring of one buffer: producers wait until it is empty, consumers until it is full. In the broken
-// version, consumers release it before they have read it.
+// In a ring of one buffer, producers wait until it is empty, consumers until it is full. In the
+// broken version, consumers release it before they have read it.
 void ring(float* out, bool broken) {
   const int t = thread_index() % kHalf;
   float sum = 0;
@@ -247,7 +247,7 @@ TEST_CASE("a named barrier has one number of threads, and it is possible") {
   refused(1, 2 * kThreads, "the block's 128 threads");
 }
 
-// Models wgmma: four warps execute one instruction. Returns the number of warps that met.
+// Models wgmma, where four warps execute one instruction. Returns the number of warps that met.
 float meet_four_warps(int line = __builtin_LINE(), const char* file = __builtin_FILE()) {
   fa::simt::Thread& thread = fa::simt::current_thread();
   fa::simt::Warp& warp = *thread.warp;
@@ -286,7 +286,7 @@ TEST_CASE("a warpgroup executes an instruction together") {
                        std::runtime_error);
 }
 
-// Models an mbarrier: lanes arrive alone and wait alone.
+// Models an mbarrier, where lanes arrive alone and wait alone.
 struct Arrivals {
   int left;
   fa::simt::Clock clock = {};
@@ -367,7 +367,7 @@ TEST_CASE("a kernel that looks at memory for ever is ended") {
     const Report endless = run_kernel(flag_in_shared_memory, true, seed, kThreads, 1 << 28);
     CHECK(kinds(endless) == "deadlock");
     CHECK(endless.hazards[0].text.find("memory that no thread will change") != std::string::npos);
-    // It is a race and not a hang: a plain load and a plain store.
+    // It is a race and not a hang, because it has a plain load and a plain store.
     CHECK(kinds(run_kernel(flag_in_shared_memory, false, seed)).find("deadlock") ==
           std::string::npos);
   }

@@ -1,4 +1,5 @@
-// Results of wgmma: fragments, descriptors, and an example compared with a loop in double.
+// Results of wgmma, in fragments and with descriptors, and an example compared with a loop in
+// double.
 
 #include <cmath>
 #include <string>
@@ -149,7 +150,7 @@ TEST_CASE("the event log says which descriptors a wgmma has") {
   config.events = true;
   const Report report = check_example<bf16, 64, 128>(config);
   constexpr int K = 64 * 128 * 2, V = 2 * K, PANEL = 64 * 128;  // Q is at 0
-  constexpr uint64_t WINDOW = 1024;  // start of shared memory on the emulator: dynamic_smem()
+  constexpr uint64_t WINDOW = 1024;  // start of shared memory on the emulator, as by dynamic_smem()
   const uint64_t along = wgmma_descriptor(WINDOW, 16, 1024, Swizzle::bytes_128);
   const uint64_t across = wgmma_descriptor(WINDOW, PANEL, 1024, Swizzle::bytes_128);
   for (int warp = 0; warp < 4; ++warp) {

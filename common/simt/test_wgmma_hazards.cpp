@@ -1,4 +1,5 @@
-// Hazards of wgmma: registers in flight, operands that are overwritten, invalid descriptors.
+// Hazards of wgmma, such as registers in flight, operands that are overwritten, invalid
+// descriptors.
 
 #include <doctest/doctest.h>
 

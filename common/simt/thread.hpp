@@ -23,7 +23,7 @@ struct Warp;
 struct Copy {  // a cp.async in flight
   uint32_t offset;
   const void* source;
-  uint32_t bytes;   // bytes read from the source; zeros fill up to `size`
+  uint32_t bytes;   // bytes read from the source, before zeros fill up to `size`
   uint32_t size;    // 4, 8 or 16
   uint32_t record;  // number of the record in the shadow memory
   int group;
@@ -34,7 +34,7 @@ struct Wait {
   Instruction what{};
   Site site;
   int id = -1;         // number of the barrier, if it has one; for setmaxnreg: registers
-  int expected = -1;   // threads that the barrier expects; -1: all of the block
+  int expected = -1;   // threads that the barrier expects, or -1 for all of the block
   uint32_t lanes = 0;  // lanes for which an instruction with a mask waits
   int mbarrier = -1;   // number of the mbarrier, or -1
 };
@@ -43,7 +43,7 @@ struct Wait {
 struct BulkStores {
   int engine;                     // engine of their reads of shared memory
   int writing_engine;             // engine of their writes to global memory
-  std::deque<TensorCopy> copies;  // not yet executed; TensorCopy::phase is the commit group
+  std::deque<TensorCopy> copies;  // not yet executed, where TensorCopy::phase is the commit group
   uint32_t done = 0;              // executed copies
   int open_group = 0;
   std::vector<uint32_t> issued;  // [committed groups]: copies up to the end of the group
@@ -132,7 +132,7 @@ struct Warp {
     Site site;
   };
   std::vector<LaneMeeting> lane_meetings;
-  uint32_t gone = 0;  // bit i: lane i has returned, or does not exist
+  uint32_t gone = 0;  // bit i is set if lane i has returned, or does not exist
   int votes = 0;      // votes in the last barrier_red
   // Operands of the current warp-wide instruction, one per lane. The pointers lead to the lanes'
   // stacks.

@@ -17,7 +17,7 @@ constexpr int kSectorBytes = 32;
 
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-// Returns how many of a warp's copies read global memory; the others only fill with zeros.
+// Returns how many of a warp's copies read global memory. The others only fill with zeros.
 int lanes_that_read(const WarpAccess& access) {
   int count = 0;
   for (int lane = 0; lane < kWarpSize; ++lane) {

@@ -37,12 +37,12 @@ int global_sectors(const uint64_t* addresses, const uint8_t* sizes, uint32_t lan
 struct WarpAccess {
   Instruction instruction{};
   Site site;
-  uint32_t lanes = 0;          // bit i: lane i takes part
+  uint32_t lanes = 0;          // bit i is set if lane i takes part
   uint32_t next = 0;           // used by AccessCollector
   uint8_t bytes = 0;           // moved per lane
   int group = -1;              // copy_issue, commit: number of the group; land: the last group that
                                // landed
-  int first_landed = -1;       // wait: groups first_landed to group land
+  int first_landed = -1;       // for a wait, groups first_landed to group land
   int pending_groups = -1;     // wait
   uint32_t box_bytes = 0;      // copied, or expected by an mbarrier, summed over the lanes
   uint32_t outside_bytes = 0;  // part of the box outside the tensor
@@ -86,7 +86,7 @@ class AccessCollector {
   void clear();
 
  private:
-  // A source line: its instructions in order, and how many of them each lane has joined.
+  // A source line, with its instructions in order, and how many of them each lane has joined.
   struct Line {
     Instruction instruction{};
     Site site;
@@ -99,14 +99,14 @@ class AccessCollector {
 
   uint32_t all_lanes_ = 0xffffffff;
 
-  std::vector<WarpAccess> accesses_;  // reused; the first count_ are valid
+  std::vector<WarpAccess> accesses_;  // reused, where the first count_ are valid
   size_t count_ = 0;
-  std::vector<Line> lines_;  // reused; the first line_count_ are valid
+  std::vector<Line> lines_;  // reused, where the first line_count_ are valid
   size_t line_count_ = 0;
   size_t unfinished_ = 0, far_ = kFar;
   std::array<size_t, kWarpSize> lane_counts_{};  // number of accesses per lane
-  // Links of the order: the first access, and the last access of each lane, counted from 1; 0:
-  // none.
+  // Links of the order: the first access, and the last access of each lane, counted from 1, or 0
+  // for none.
   uint32_t first_ = 0;
   std::array<uint32_t, kWarpSize> last_{};
 };

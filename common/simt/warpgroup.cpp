@@ -61,7 +61,7 @@ bool Warpgroup::is_reported(const Site& wgmma) const {
                      [&](const Site& site) { return same_site(site, wgmma); });
 }
 
-// Returns the entry of these arrays: an existing one, an unused one, or a new one.
+// Returns the entry of these arrays, which is an existing one, an unused one, or a new one.
 template <class Registers, class Pointer>
 Registers& Warpgroup::find(std::vector<std::unique_ptr<Registers>>& all, Pointer pointer_of) {
   Registers* idle = nullptr;
@@ -257,7 +257,7 @@ void Warpgroup::give_back(int w, const Thread& last, std::span<const float* cons
     d->in_flight[w] = false;
     const Site site = operations_[static_cast<size_t>(d->last - first_)].site;
     const float* const own = d->of[w * kWarpSize + last.lane];
-    // In a CUDA file a wait names none: the compiler finds out which registers it returns.
+    // In a CUDA file a wait names none, because the compiler finds out which registers it returns.
     if (!block_.launch().run.cuda_rules &&
         std::find(registers.begin(), registers.end(), own) == registers.end()) {
       report(w * kWarpSize, site, HazardKind::kRegistersInFlight,
@@ -327,8 +327,9 @@ void Warpgroup::load_registers(const Operation& operation,
   }
 }
 
-// Loads 16 bytes of shared memory: elements 8 c to 8 c + 7 of a row if K-major, or one element of
-// each of eight rows if MN-major. A descriptor that points outside shared memory gives NaN.
+// Loads 16 bytes of shared memory, which are elements 8 c to 8 c + 7 of a row if K-major, or one
+// element of each of eight rows if MN-major. A descriptor that points outside shared memory gives
+// NaN.
 template <class Place>
 void Warpgroup::load_chunk(uint32_t address, Place place) const {
   constexpr int kWide = 8;

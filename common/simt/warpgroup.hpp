@@ -1,15 +1,15 @@
 #pragma once
-// wgmma: four warps multiply a matrix of 64 rows asynchronously (PTX ISA, "Asynchronous Warpgroup
-// Level Matrix Multiply-Accumulate Instructions").
+// In wgmma, four warps multiply a matrix of 64 rows asynchronously (PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Multiply-Accumulate Instructions").
 //
 // Everything happens as late as the program allows. The operands in shared memory and in registers
 // are read when the first of the four warps waits for the group. Each warp's accumulators change
-// when that warp waits. From issue to wait the accumulators hold poison: signalling NaNs with a
-// pattern that no arithmetic produces and that arithmetic preserves. If a thread passes them, or a
-// value computed from them, to a function of device.hpp, the hazard is reported at the end of the
-// block, unless this wgmma has been reported already. A thread that overwrites them destroys the
-// pattern, which the wait detects and reports. A wait that returns accumulators without naming them
-// is reported as well, because the wait that should have named them is missing.
+// when that warp waits. From issue to wait the accumulators hold poison, which are signalling NaNs
+// with a pattern that no arithmetic produces and that arithmetic preserves. If a thread passes
+// them, or a value computed from them, to a function of device.hpp, the hazard is reported at the
+// end of the block, unless this wgmma has been reported already. A thread that overwrites them
+// destroys the pattern, which the wait detects and reports. A wait that returns accumulators
+// without naming them is reported as well, because the wait that should have named them is missing.
 
 #include <cstdint>
 #include <deque>
@@ -65,7 +65,7 @@ class Warpgroup {
 
   bool used() const { return engine_ >= 0; }
   void report_leftovers();  // called at the end of a block
-  /// Records that `thread` uses `bits`, which hold poison, at `site`; finds the wgmma that they
+  /// Records that `thread` uses `bits`, which hold poison, at `site`, and finds the wgmma that they
   /// come from.
   void note_early_read(const Thread& thread, uint32_t bits, const Site& site);
 

@@ -47,8 +47,8 @@ bool Block::meet_warpgroup(Thread& thread, Instruction instruction, const Site& 
   return true;
 }
 
-// Moves registers between warpgroups: those that one releases, another can claim. The block keeps
-// the number that it was launched with.
+// Moves registers between warpgroups. One warpgroup can claim the registers that another one
+// releases. The block keeps the number that it was launched with.
 void Block::set_registers(Thread& thread, Instruction instruction, int registers,
                           const Site& site) {
   if (!meet_warpgroup(thread, instruction, site)) return;

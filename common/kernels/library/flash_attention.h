@@ -13,25 +13,25 @@ enum { FLASH_ATTENTION_BF16 = 0, FLASH_ATTENTION_FP16 = 1, FLASH_ATTENTION_FP32 
 enum { FLASH_ATTENTION_WHERE_Q_IS = -2, FLASH_ATTENTION_EMULATOR = -1 }; /* or the number of a GPU */
 
 typedef struct {
-  void *data; /* 16-byte aligned; null: no tensor */
+  void *data; /* 16-byte aligned, or null if there is no tensor */
   int32_t type;
   int32_t reserved;   /* 0 */
   int64_t shape[4];   /* batch, heads, length, dim */
-  int64_t strides[4]; /* in elements; they also allow [batch, length, heads, dim] */
+  int64_t strides[4]; /* in elements, so that they also allow [batch, length, heads, dim] */
 } flash_attention_tensor;
 
 /* Arguments of the forward pass. Initialize it with FLASH_ATTENTION_DEFAULTS, so that the program
    remains correct when a later version appends fields. */
 typedef struct {
   uint64_t size;    /* sizeof(flash_attention_arguments) */
-  int32_t chapter;  /* 3 or later; 0: the newest that supports these arguments */
+  int32_t chapter;  /* 3 or later, or 0 for the newest that supports these arguments */
   int32_t device;   /* where the tensors are */
   flash_attention_tensor q, k, v; /* K and V may have fewer heads, a divisor of Q's */
   flash_attention_tensor o;       /* like Q */
   flash_attention_tensor lse;     /* [batch, heads, len_q, 1], fp32, or null */
   double scale;
-  /* Query i sees keys i + (len_kv - len_q) - window_left to ... + window_right; -1: no limit.
-     Causal: -1 and 0. */
+  /* Query i sees keys i + (len_kv - len_q) - window_left to ... + window_right, where -1
+     means no limit. A causal mask has -1 and 0. */
   int64_t window_left, window_right;
   void *stream; /* a cudaStream_t, or null */
   /* Packed sequences, in batch 1: sequence n is rows cu_seqlens_q[n] up to cu_seqlens_q[n + 1] of Q
@@ -40,15 +40,15 @@ typedef struct {
      number of queries of a sequence. */
   const int32_t *cu_seqlens_q, *cu_seqlens_k; /* null: not packed */
   int64_t sequences, longest_q;
-  double softcap; /* scores become softcap * tanh(score / softcap) before the mask; 0: unchanged */
-  int32_t alibi;  /* 1: subtract 2^(-8 (h + 1) / heads) times the distance from the scores of head h. If
+  double softcap; /* scores become softcap * tanh(score / softcap) before the mask, unless it is 0 */
+  int32_t alibi;  /* 1 subtracts 2^(-8 (h + 1) / heads) times the distance from the scores of head h. If
                      heads is not a power of two, the slopes are those of get_slopes in the code of
                      ALiBi's authors */
-  int32_t option; /* the chapter's: 05's --stages, 13's --warpgroups, …; 0: its default */
+  int32_t option; /* the chapter's own option, such as 05's --stages, or 0 for its default */
   void *workspace; /* uninitialized, 16-byte aligned, in the tensors' memory; null if it has 0 bytes */
   int64_t workspace_bytes;
   const float *sinks; /* [heads], in the tensors' memory: a logit per head that only the softmax's sum
-                         counts, finite or -inf; null: none. LSE contains it */
+                         counts, finite or -inf, or null for none. LSE contains it */
 } flash_attention_arguments;
 
 #define FLASH_ATTENTION_NO_TENSOR {0, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}}
@@ -78,10 +78,10 @@ int flash_attention_forward(int chapter, const void *q, const void *k, const voi
 typedef struct {
   uint64_t size;          /* sizeof(flash_attention_backward_arguments) */
   int32_t device;         /* where the tensors are */
-  int32_t causal;         /* 1: query i sees keys up to i + (len_kv - len_q) */
-  int32_t deterministic;  /* 1: every call gives the same bits */
-  int32_t option;         /* the chapter's: 10's --design; 0: its default */
-  flash_attention_tensor q, k, v, o; /* as in the forward pass; O is its result */
+  int32_t causal;         /* 1 if query i sees only keys up to i + (len_kv - len_q) */
+  int32_t deterministic;  /* 1 if every call must give the same bits */
+  int32_t option;         /* the chapter's own option, such as 10's --design, or 0 for its default */
+  flash_attention_tensor q, k, v, o; /* as in the forward pass, whose result is O */
   flash_attention_tensor lse;        /* the result of the forward pass */
   flash_attention_tensor d_o;        /* like O */
   flash_attention_tensor dq, dk, dv; /* like Q, K and V */
@@ -89,11 +89,11 @@ typedef struct {
   void *workspace; /* uninitialized, 16-byte aligned, in the tensors' memory */
   int64_t workspace_bytes;
   void *stream; /* a cudaStream_t, or null */
-  int32_t windowed; /* 1: window_left and window_right apply, as in the forward pass; then causal is 0 */
+  int32_t windowed; /* 1: window_left and window_right apply, as in the forward pass; causal is 0 */
   int32_t reserved; /* 0 */
   int64_t window_left, window_right;
   const float *sinks; /* [heads], in the tensors' memory, as in the forward pass; null: none */
-  float *d_sinks;     /* [heads], in the tensors' memory: their gradients; null: not wanted */
+  float *d_sinks;     /* [heads], in the tensors' memory: their gradients, or null */
   const int32_t *cu_seqlens_q, *cu_seqlens_k; /* packed sequences, as in the forward pass, or null */
   int64_t sequences;
 } flash_attention_backward_arguments;
@@ -119,16 +119,16 @@ typedef struct {
   flash_attention_tensor k_new, v_new; /* [batch, kv_heads, new, dim]: keys and values that this
                                           call appends to the cache, or null */
   flash_attention_tensor lse;          /* [batch, heads, len_q, 1], fp32, or null */
-  /* [batch], in the tensors' memory: the number of keys in the cache before this call; null: the
+  /* [batch], in the tensors' memory: the number of keys in the cache before this call, or null for the
      capacity. Lengths and table in GPU memory are not checked. */
   const int32_t *lengths;
-  const int32_t *table; /* [batch, table_columns]: the pages of each sequence; null: no pages */
+  const int32_t *table; /* [batch, table_columns]: the pages of each sequence, or null for no pages */
   int64_t table_columns;
-  int64_t longest; /* an upper bound of the lengths, used to choose the splits; 0: the capacity */
+  int64_t longest; /* an upper bound of the lengths, used to choose the splits, or 0 */
   double scale;
-  int32_t splits;  /* number of parts of the keys, and of the prefix; 0: automatic */
+  int32_t splits;  /* number of parts of the keys, and of the prefix; 0 chooses it automatically */
   int32_t prefix;  /* with a table: the number of first keys that all sequences have on the same
-                      pages, which contain no other keys; 0: none. Every query is after them. They
+                      pages, which contain no other keys, or 0 for none. Every query is after them. They
                       are read once for all sequences */
   void *workspace; /* uninitialized, 16-byte aligned, in the tensors' memory; null if it has 0
                       bytes */
