@@ -33,7 +33,7 @@ class Learn(unittest.TestCase):
     def setUpClass(cls):
         cls.home = Path(tempfile.mkdtemp(prefix="learn_home_"))
         cls.copy = cls.home / "my_exercises" / KEY / "safe_softmax.hpp"
-        launcher = cls.home / "launcher"  # the compiler; it fails if a file says how
+        launcher = cls.home / "launcher"  # the compiler, which fails if a file says how
         launcher.write_text(f"""#!/bin/sh
 [ ! -e {cls.home}/disk_is_full ] || {{ echo "cc1plus: error: writing: No space left on device"; exit 1; }}
 [ ! -e {cls.home}/broken_test ] || set -- "$@" -Dcheck_softmax=7
@@ -42,7 +42,7 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
         launcher.chmod(0o755)
         cls.environment = {**os.environ, "LEARN_HOME": str(cls.home),
                            "CMAKE_CXX_COMPILER_LAUNCHER": str(launcher),
-                           "CMAKE_BUILD_TYPE": "None"}  # not optimized: it builds in half of the time
+                           "CMAKE_BUILD_TYPE": "None"}  # not optimized, because it builds in half of the time
 
     @classmethod
     def tearDownClass(cls):
@@ -89,7 +89,7 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
         self.copy.write_bytes(pristine + b"// soon\n")
         self.assertIn("TODO(02.1): three loops", self.learn("check", "2.1", code=1))
 
-        # A file that does not compile: the learner's error comes first, and no other line of the compiler.
+        # A file that does not compile, where the learner's error comes first, and no other line of the compiler.
         self.copy.write_text(pristine.decode().replace("exercise::todo(", "float m = max_of(x);\n("))
         output = self.learn("check", "02.1", code=1)
         lines = [line for line in output.splitlines() if line and not line.startswith("Building")]
@@ -106,7 +106,7 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
         self.copy.write_text(pristine.decode().replace("safe_softmax(", "soft_max("))
         self.assertIn("the test cannot use it", self.learn("check", "02.1", code=1))
 
-        # A wrong answer is told what it looks like; there are two hints, one after the other.
+        # A wrong answer is told what it looks like, and there are two hints, one after the other.
         self.copy.write_text(wrong_answer(KEY, "no-max"))
         output = self.learn("check", "safe_softmax", code=1)
         self.assertIn("looks like: no-max: ", output)
@@ -126,7 +126,7 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
         self.assertIn("✓ 02.1 Safe softmax", output)
         self.assertIn("  1 of ", output)
 
-        # Edited since: said, not forgotten. A broken progress file is not the end.
+        # Edited since, which is said and not forgotten. A broken progress file is not the end.
         self.copy.write_text(self.copy.read_text() + "// mine\n")
         self.assertIn("changed since", self.learn("map"))
         state = self.home / ".learn" / "progress.json"
@@ -248,7 +248,7 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
         self.assertIn(": right", self.learn("check", "02.1"))
 
     def endless(self):
-        """Writes an answer that never ends; it leaves its process id in a file."""
+        """Writes an answer that never ends and leaves its process id in a file."""
         flag = self.home / "pid"
         flag.unlink(missing_ok=True)
         self.write(f'{{ std::ofstream f("{flag}.new"); f << getpid() << std::flush; }} '
@@ -266,7 +266,7 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
                       or not Path(f"/proc/{pid}/cmdline").read_bytes())
 
     def a_save_ends_the_run_before(self):
-        """watch, while an answer runs that never ends: hints come, a new save is checked, q quits."""
+        """While an answer runs that never ends, watch gives hints, checks a new save, and quits at q."""
         flag = self.endless()
         with self.on_a_terminal("watch", "02.1") as (until, press, _):
             self.wait_for("the answer to run", flag.exists)
@@ -283,7 +283,7 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
         self.assertNotIn("still running", self.shown)
 
     def ended_from_outside(self):
-        """As `timeout` does: the processes that learn has started end with it."""
+        """As `timeout` does, so that the processes that learn has started end with it."""
         flag = self.endless()
         process = subprocess.Popen([str(ROOT / "learn"), "check", "02.1"], env=self.environment,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -345,7 +345,7 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
             self.assertRegex(run.stdout, r"^error: /proc/none: No such file or directory; LEARN_HOME=FOLDER .*\n$")
 
     def test_a_plain_terminal(self):
-        """Latin-1 has no ✓ and no ▸; NO_COLOR and TERM=dumb say what a terminal takes."""
+        """Latin-1 has no ✓ and no ▸, and NO_COLOR and TERM=dumb say what a terminal takes."""
         with tempfile.TemporaryDirectory() as folder:
             environment = {**self.environment, "LEARN_HOME": folder, "PYTHONIOENCODING": "latin-1"}
             outputs = [subprocess.run([str(ROOT / "learn"), *command], env=environment, check=True,
@@ -391,7 +391,7 @@ exec {os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")} "$@"
             os.close(leader)
 
     def watch_on_a_terminal(self):
-        """Save, be judged, request a hint, continue, quit: with keys, as on a real terminal."""
+        """Save, be checked, request a hint, continue, quit: with keys, as on a real terminal."""
         self.copy.write_bytes((ROOT / "exercises" / KEY / "safe_softmax.hpp").read_bytes())
         with self.on_a_terminal("watch", "02.1") as (until, press, _):
             until("TODO(02.1)")

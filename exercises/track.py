@@ -1,4 +1,4 @@
-"""The learner's side of ./learn: lays exercises out, judges them, keeps track. Standard library only.
+"""The learner's side of ./learn, which lays exercises out, checks them and keeps track. Standard library only.
 
 A learner edits copies below my_exercises/. What is kept in .learn/ is derived from running the
 tests on them. LEARN_HOME puts both, and the build, elsewhere.
@@ -75,7 +75,7 @@ class Exercise:
 
 
 class Result:
-    """The result of checking a copy: passed, wrong, todo, broken (does not compile)."""
+    """The result of checking a copy, which is passed, wrong, todo, broken (does not compile)."""
 
     def __init__(self, status, lines, exercise):
         self.status, self.lines, self.exercise = status, lines, exercise
@@ -125,7 +125,7 @@ class Track:
     @contextlib.contextmanager
     def alone(self, lock="lock"):
         """A check in this terminal and a watch in another take turns, and see each other's progress.
-        A check holds "build" while it builds and runs, and "lock" only to note what came of it: a hint
+        A check holds "build" while it builds and runs, and "lock" only to note what came of it, so that a hint
         does not wait for a program that does not end."""
         self.progress_file.parent.mkdir(parents=True, exist_ok=True)
         with open(self.progress_file.with_name(lock), "w", encoding="utf-8") as file:
@@ -143,7 +143,7 @@ class Track:
     # ------------------------------------------------------------ which exercise
 
     def find(self, name):
-        """The exercise of that name; without a name the one to work on."""
+        """The exercise of that name, or without a name the one to work on."""
         if name is None:
             return self.current()
         for exercise in self.exercises:
@@ -219,7 +219,7 @@ class Track:
         return sum(map(self.passed, here)), len(here)
 
     def here(self):
-        """The chapter of the exercise that the learner is at; None if all are done."""
+        """The chapter of the exercise that the learner is at, or None if all are done."""
         if all(map(self.passed, self.exercises)):
             return None
         begun = [one for one in self.exercises if one.copy.exists() and not self.passed(one)]
@@ -254,7 +254,7 @@ class Track:
         return exercise
 
     def check(self, exercise):
-        """Checks the copy, notes the outcome and prints it; lays the exercise out if it is not there yet."""
+        """Checks the copy, notes the outcome and prints it. Lays the exercise out if it is not there yet."""
         self.lay_out(exercise)
         with self.alone("build"):
             digest = self.digest(exercise.copy)
@@ -304,7 +304,7 @@ class Track:
                        f"yours is in {self.shown(backup)}")
 
     def files(self, exercise):
-        """Lines that say what to read and what to edit; a long path has a separate line."""
+        """Lines that say what to read and what to edit, where a long path has a separate line."""
         for what, path in (("read", exercise.here / "README.md"), ("edit", exercise.copy)):
             line = f"  {what}    {self.shown(path)}"
             split = f"  {what}\n    {self.shown(path)}"
@@ -344,7 +344,7 @@ class Track:
 
     def build(self, directory, exercise):
         """Builds the program that tests the copy. ninja compares times, and a file that was restored
-        from a backup can be older than the program: therefore the content decides. Its digest is kept
+        from a backup can be older than the program. Therefore the content decides. Its digest is kept
         with the time of the program that was built from it."""
         program, kept = directory / "bin" / exercise.program, directory / "checked" / exercise.program
 
@@ -371,7 +371,7 @@ class Track:
     @staticmethod
     def syntax(directory, exercise, changed):
         """The compiler's words about the test's source as `changed`, a function of the command line,
-        makes it: nothing is written."""
+        makes it. Nothing is written."""
         said = subprocess.run(["ninja", "-C", str(directory), "-t", "commands", exercise.program],
                               capture_output=True, text=True, errors="replace").stdout
         line = next((line for line in said.splitlines()
@@ -390,7 +390,7 @@ class Track:
         return diagnostics(run.stdout.splitlines())
 
     def compiler_words(self, directory, lines, exercise):
-        """The compiler's errors in the learner's file, first and alone; up to three. If the file is not
+        """The compiler's errors in the learner's file, first and alone, up to three. If the file is not
         the reason for the failure, this stops."""
         words = diagnostics("".join(lines).splitlines())
 
@@ -403,8 +403,8 @@ class Track:
         mine = failed and all(exercise.program in line for line in failed)
         shown = errors(words, own=True)
         if mine and not shown and errors(words):
-            # The test includes the file: an error at its end shows only in the test, so the
-            # compiler reads the file alone. If that is fine, the stub tells whether the test is.
+            # The test includes the file, so an error at its end shows only in the test, so the compiler reads the
+            # file alone. If that is fine, the stub tells whether the test is.
             shown = errors(self.syntax(directory, exercise, lambda flags, _: [
                 *flags, "-x", "c++", str(exercise.copy)]), own=True)
             if not shown:
@@ -461,7 +461,7 @@ class Track:
     # ------------------------------------------------------------ watch
 
     def watch(self, exercise):
-        """Checks after every save. With a terminal there are keys; without, it ends when it passes."""
+        """Checks after every save. With a terminal there are keys, but without, it ends when it passes."""
         if not exercise.copy.exists():
             self.next(exercise.id)
         with Keys() as keys, contextlib.ExitStack() as stack:
@@ -522,7 +522,7 @@ def checked_by_a_child(exercise):
 
 
 def fitted(line):
-    """A line of prose in at most 80 columns; tables and what a compiler says stay as they are."""
+    """A line of prose in at most 80 columns, but tables and what a compiler says stay as they are."""
     if len(line) <= 80 or re.search(r"\S {2,}\S", line) or re.match(r"\s*\d*\s*\||\S+:\d+: ", line):
         return line
     indent = line[:len(line) - len(line.lstrip())]
@@ -531,7 +531,7 @@ def fitted(line):
 
 
 def folded(markdown):
-    """Paragraphs in lines of 80 columns; code stays as it is."""
+    """Paragraphs in lines of 80 columns, but code stays as it is."""
     blocks = re.split(r"(\n\n+|```.*?```)", markdown, flags=re.DOTALL)
     return "".join(block if not block.strip() or re.match(r"```|    |\||- |\d+\. ", block)
                    else textwrap.fill(block, 80, break_long_words=False, break_on_hyphens=False)
@@ -566,7 +566,7 @@ class Run:
         try:
             while not self.stopped:
                 left = end - time.monotonic()
-                over = process.poll() is not None  # then only what is in the pipe; a child may hold it
+                over = process.poll() is not None  # then only what is in the pipe, because a child may hold it
                 chunk = None
                 if select.select([process.stdout], [], [], 0 if over else max(0, min(left, 0.2)))[0]:
                     chunk = os.read(process.stdout.fileno(), 65536)
@@ -595,7 +595,7 @@ class Run:
         self.printed, self.verdict = prove.read(kept.decode("utf-8", "replace"))
 
     def ended(self):
-        """How it ended before its test did; None if it did not."""
+        """How it ended before its test did, or None if it did not."""
         if self.stopped:
             return f"{self.stopped}; is there a loop that never ends?"
         if self.code < 0:
@@ -607,7 +607,7 @@ class Run:
 
 
 class Keys:
-    """Single keys from a terminal, without Enter; the terminal is put back at the end."""
+    """Single keys from a terminal, without Enter, after which the terminal is put back at the end."""
 
     def __enter__(self):
         self.terminal = sys.stdin.isatty() and sys.stdout.isatty()

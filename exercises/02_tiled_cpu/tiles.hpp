@@ -1,5 +1,6 @@
 #pragma once
-// Types for the exercises on tiles: tiles, and a slow memory that counts loads and stores.
+// Types for the exercises on tiles, which are tiles, and a slow memory that counts loads and
+// stores.
 
 #include <cstdint>
 #include <limits>
@@ -22,7 +23,7 @@ struct State {
   explicit State(int64_t dim) : o(dim) {}
 };
 
-// The names of a state's numbers in the tests: m, l, o[0], o[1], …
+// The names of a state's numbers in the tests, which are m, l, o[0], o[1], …
 std::vector<std::string> names_in_state(int64_t dim);
 
 // Rows of a matrix in fast memory.
@@ -39,7 +40,7 @@ Tile load_tile(fa::View<const float> matrix, int64_t first, int64_t block);
 // s[j] = scale * (q . K row j)
 std::vector<float> scores(std::span<const float> q, const Tile& K, float scale);
 
-// Adds a tile of keys to the state: you write this in 02.5.
+// Adds a tile of keys to the state. You write this in 02.5.
 void add_tile(State& state, std::span<const float> s, const Tile& V);
 
 // One head in slow memory. Everything in the tiles of it crosses, and is counted.
@@ -65,7 +66,7 @@ class SlowMemory {
   std::vector<State> load_output(int64_t q_tile);
   void store_output(int64_t q_tile, std::vector<State> states);
 
-  // In fast memory: the states of the queries over these keys alone.
+  // In fast memory are the states of the queries over these keys alone.
   std::vector<State> attend(const Tile& Q, const KeyTile& keys) const;
 
   const Traffic& traffic() const { return traffic_; }

@@ -6,7 +6,7 @@
 struct Grid {
   int q_tiles, kv_tiles;
   bool causal;
-  int block_q, block_kv, diagonal;  // causal: query i sees key j if j <= i + diagonal
+  int block_q, block_kv, diagonal;  // with causal, query i sees key j if j <= i + diagonal
 
   // Returns the last tile of keys that a tile of queries sees, or -1 if it sees none. It also sees
   // all tiles before that one.

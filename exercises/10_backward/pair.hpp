@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-// Rows of numbers: M(i, j); with one column M[i]. Throws if there is no such number.
+// Rows of numbers, M(i, j), or with one column M[i]. Throws if there is no such number.
 class Matrix {
  public:
   Matrix(std::string name, int rows, int cols)
@@ -42,7 +42,7 @@ struct Pair {
   bool sees(int i, int j) const { return mask(i, j) != 0; }
 };
 
-// Sums over pairs of tiles: they contain the parts of the earlier pairs.
+// Sums over pairs of tiles, which contain the parts of the earlier pairs.
 struct Gradients {
   Matrix dQ;      // [queries, dim]
   Matrix dK, dV;  // [keys, dim]

@@ -31,7 +31,7 @@ std::string quoted(const std::string& word) {
   return result + "'";
 }
 
-// Runs emucuda; returns its exit status and what it and the program printed.
+// Runs emucuda and returns its exit status and what it and the program printed.
 int emucuda(const std::vector<std::string>& words, std::string& output) {
   std::string command = quoted(EXERCISE_EMUCUDA);
   for (const std::string& word : words) command += " " + quoted(word);

@@ -1,5 +1,5 @@
 #pragma once
-// Exercises in plain CUDA: compiles the learner's .cu file with emucuda, runs it on the emulator,
+// Exercises in plain CUDA. Compiles the learner's .cu file with emucuda, runs it on the emulator,
 // and gives the test what it printed, its hazards and its counters.
 
 #include <cstdint>

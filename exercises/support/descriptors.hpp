@@ -1,6 +1,6 @@
 #pragma once
-// Shared by the tests of 13.1 and 13.2: a tile that tensor copies have brought, and the elements
-// that wgmma reads from it through a descriptor.
+// Shared by the tests of 13.1 and 13.2, which use a tile that tensor copies have brought, and the
+// elements that wgmma reads from it through a descriptor.
 
 #include <cstdint>
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace exercise {
 
-// The element at [row][column] of a matrix of `columns` columns, as an fp16 that tells its
-// place: no two are equal, none is 0, all are finite. Fewer than 31743 of them.
+// The element at [row][column] of a matrix of `columns` columns, as an fp16 that tells its place,
+// because no two are equal, none is 0, all are finite. Fewer than 31743 of them.
 inline uint16_t element_label(int row, int column, int columns) {
   return static_cast<uint16_t>(row * columns + column + 1);
 }
@@ -31,8 +31,9 @@ struct MatrixRead {
 constexpr uint32_t BEFORE_TILE = 2048, BEHIND_TILE = 4096;  // bytes that no thread has written
 
 // Fills shared memory by load(smem, mbarrier), called by one thread, which brings `bytes` to
-// `smem`; then reads a matrix [16, N] of fp16 through descriptor(smem). Operand A is the identity,
-// so the product has the elements themselves. The bytes before and after the tile are not written.
+// `smem`, and then reads a matrix [16, N] of fp16 through descriptor(smem). Operand A is the
+// identity, so the product has the elements themselves. The bytes before and after the tile are not
+// written.
 template <int N, emulator::Major MAJOR, class Load, class Descriptor>
 MatrixRead read_through_descriptor(uint32_t bytes, Load load, Descriptor descriptor) {
   using namespace emulator;

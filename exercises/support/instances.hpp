@@ -1,7 +1,7 @@
 #pragma once
-// Instances that each test would otherwise make: a quarter of the time that they take to
-// compile. Precompiled with the tests' headers; instances.cpp has the code. (Where no type is our
-// own, the standard does not promise that this works; with GCC and Clang it does.)
+// Instances that each test would otherwise make, in a quarter of the time that they take to
+// compile. Precompiled with the tests' headers, while instances.cpp has the code. (Where no type is
+// our own, the standard does not promise that this works, but with GCC and Clang it does.)
 
 #include <string>
 #include <vector>

@@ -173,7 +173,7 @@ def parts_of(text):
 
 
 def fitted(parts, others, name):
-    """For each part what the answer has there; None where it has none. Only the stub may lack parts."""
+    """For each part what the answer has there, or None where it has none. Only the stub may lack parts."""
     fits, left = [], list(others)
     for part in parts:
         if left and (left[0].kind, left[0].head) == (part.kind, part.head):
@@ -189,7 +189,7 @@ def fitted(parts, others, name):
 
 
 def proof_header(solution, answers, path):
-    """One header of all answers: {name: text}, with the solution's text."""
+    """One header of all answers, {name: text}, with the solution's text."""
     parts = parts_of(solution)
     names = ["solution", *answers]
     columns = {name: fitted(parts, parts_of(text), name) for name, text in answers.items()}

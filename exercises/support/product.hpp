@@ -1,6 +1,6 @@
 #pragma once
-// One product C = A B of a tile of attention, as one warp computes it on the emulator: A in
-// registers, B in shared memory. Small whole numbers: every product and sum is exact.
+// One product C = A B of a tile of attention, as one warp computes it on the emulator, with A in
+// registers, B in shared memory. Small whole numbers, so that every product and sum is exact.
 
 #include <cmath>
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace exercise {
 
-// S = Q K.T or O = P V. K and V are [keys, d]: a row of K is a column of S, a row of V one step of
-// the sum.
+// S = Q K.T or O = P V. K and V are [keys, d], where a row of K is a column of S, a row of V one
+// step of the sum.
 enum class Factor { K, V };
 
 // C [16, 8 TILES] from 16 STEPS products a number.

@@ -1,5 +1,6 @@
 #pragma once
-// Says which of its answers a program of the proof runs; mistakes.py writes the programs' headers.
+// Says which of its answers a program of the proof runs, and mistakes.py writes the programs'
+// headers.
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Proves that an exercise teaches what it says: for CTest.
+"""Proves that an exercise teaches what it says, for CTest.
 
     prove.py TOPIC/EXERCISE --program P            P holds the stub, the solution and all mistakes
     prove.py TOPIC/EXERCISE --trace --program P    P checks any trace, or any CUDA file
     prove.py --track                               every exercise is registered; the code is formatted
 
 The solution passes, and its run proves that the mistakes that the test knows differ. The stub throws
-its own TODO line; a stub of debugging is a wrong program that is named as no mistake. Every mistake of
+its own TODO line, but a stub of debugging is a wrong program that is named as no mistake. Every mistake of
 mistakes.txt is rejected with a message that names it and no other. The texts are there. Each answer runs
 in a separate process, so that one that hangs or aborts ends no other.
 """
@@ -35,7 +35,7 @@ def registry(root=ROOT):
 
 
 def identifier(topic, exercise):
-    """02_tiled_cpu, ex1_safe_softmax -> 02.1, safe_softmax; debugging has D.1, …: no chapter's number"""
+    """02_tiled_cpu, ex1_safe_softmax -> 02.1, safe_softmax; debugging is no chapter, so it has D.1, …"""
     number, name = re.fullmatch(r"ex(\d+)_(.+)", exercise).groups()
     return f"{topic[:2] if topic[0].isdigit() else topic[0].upper()}.{number}", name
 
@@ -44,7 +44,7 @@ RECORD = re.compile(r'\x1e(\{"(?:case|verdict)": .*\})\n')  # as verdict.cpp pri
 
 
 def run(program, environment=None):
-    """Exit code and output; a crash has a negative code."""
+    """Exit code and output, where a crash has a negative code."""
     result = subprocess.run([program, "--reporters=verdict"], stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, timeout=60,
                             env={**os.environ, **(environment or {})})
@@ -165,7 +165,7 @@ def names_in_topic(topic):
 
 
 def prove(topic, exercise, program, trace):
-    """Prints a line for each proof; returns the problems."""
+    """Prints a line for each proof, and returns the problems."""
     identity, _ = identifier(topic, exercise)
     problems = missing_texts(topic, exercise)
     if problems:

@@ -14,7 +14,7 @@ namespace {
 
 constexpr float NOTHING = std::numeric_limits<float>::quiet_NaN();
 
-// One message, from both sides: the send and the receive that belong together share it.
+// One message, from both sides, where the send and the receive that belong together share it.
 struct Letter {
   int from = 0, to = 0;
   ch19::Tag tag = ch19::Tag::keys;
@@ -58,7 +58,7 @@ class Turns {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return turn_ == rank; });
   }
-  // False: no rank can continue.
+  // False if no rank can continue.
   bool wait_for(int rank, const Letter& letter) {
     if (letter.sent && letter.received) return true;
     std::unique_lock lock(mutex_);
@@ -75,7 +75,7 @@ class Turns {
   }
 
  private:
-  // Passes the turn to the next rank that can continue; if there is none, to one that waits.
+  // Passes the turn to the next rank that can continue, or, if there is none, to one that waits.
   void hand_on() {
     const int last = turn_;
     for (const bool stuck : {false, true})
@@ -92,7 +92,7 @@ class Turns {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::shared_ptr<Letter>> letters_;           // in the order in which they began
-  std::vector<std::vector<std::shared_ptr<Side>>> sides_;  // for each rank: all it has started
+  std::vector<std::vector<std::shared_ptr<Side>>> sides_;  // for each rank, all it has started
   std::vector<const Letter*> waits_for_;                   // one for each rank
   std::vector<bool> ended_;
   int turn_ = 0;

@@ -1,7 +1,7 @@
 #pragma once
-// Ranks of a ring, watched. They are threads that take turns: one runs until it waits for what is
-// not there yet, or ends. So each run is the same, and the errors of a rank are recorded in the
-// same place.
+// Ranks of a ring, watched. They are threads that take turns, so that one runs until it waits for
+// what is not there yet, or ends. So each run is the same, and the errors of a rank are recorded in
+// the same place.
 
 #include <functional>
 #include <span>
@@ -53,14 +53,15 @@ class WatchedTransport final : public ch19::Transport {
 void run_watched(int ranks, const std::function<void(WatchedTransport&)>& work,
                  const std::function<void(const WatchedTransport&)>& ended);
 
-// The words of one rank and the expected ones; empty if all ranks agree. Among those that
-// differ, the first with a fault that is no deadlock: ranks that wait are stuck because of another.
+// The words of one rank and the expected ones, empty if all ranks agree. Among those that differ,
+// the first with a fault that is no deadlock, because ranks that wait are stuck because of another.
 std::string difference(const std::vector<std::string>& got,
                        const std::vector<std::string>& expected);
 
 // Compares what the ranks show with the learner's function and with the test's own answer. The
 // result of run(way) has the words of each rank, [ranks]. A rank may call its send before its
-// receive, and wait for the send before the receive; each mistake is tried in all of these orders.
+// receive, and wait for the send before the receive, so each mistake is tried in all of these
+// orders.
 template <class Way, class Answer, class Run>
 void check_ranks(int ranks, const Table& table, Run run) {
   const auto joined = [](const std::vector<std::string>& lines) {

@@ -10,7 +10,7 @@
 namespace exercise {
 namespace {
 
-// For each name of a change: true if an answer has tested it.
+// For each name of a change, true if an answer has tested it.
 std::map<std::string, std::atomic<bool>>& asked() {
   static std::map<std::string, std::atomic<bool>> all;
   return all;

@@ -1,7 +1,8 @@
 #pragma once
-// The table of the mistakes that a test knows: for each mistake its name, how it changes the test's
-// own answer, and the sentence for the learner. A test has its own answer once, and that answer
-// asks at each place where people go wrong: is("sign-kept") ? dx - slope : std::abs(dx - slope)
+// The table of the mistakes that a test knows, with for each mistake its name, how it changes the
+// test's own answer, and the sentence for the learner. A test has its own answer once, and that
+// answer asks at each place where people go wrong: is("sign-kept") ? dx - slope : std::abs(dx -
+// slope)
 
 #include <atomic>
 #include <string>
@@ -67,8 +68,8 @@ class Table {
   std::vector<Row> rows_;
 };
 
-// The names of changes of which no answer has asked whether they are made: misspelled, or left
-// over.
+// The names of changes of which no answer has asked whether they are made, because they are
+// misspelled or left over.
 std::vector<std::string> unused_changes();
 
 }  // namespace exercise

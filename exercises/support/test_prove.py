@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The proofs of prove.py can fail: each is shown what it must reject."""
+"""The proofs of prove.py can fail, because each is shown what it must reject."""
 
 import sys
 import tempfile
@@ -212,7 +212,7 @@ class Texts(unittest.TestCase):
         self.write("exercises/09_topic/ex1_thing/thing.hpp", "int i;\n")
         self.assertFalse(prove.misformatted(self.root))
         self.write("exercises/09_topic/ex1_thing/thing.hpp", "int   i ;\n")
-        self.assertNotEqual(prove.misformatted(self.root), "")  # None: no clang-format here
+        self.assertNotEqual(prove.misformatted(self.root), "")  # None without clang-format
 
     def test_identifiers(self):
         self.assertEqual(prove.identifier("02_tiled_cpu", "ex1_safe_softmax"), ("02.1", "safe_softmax"))

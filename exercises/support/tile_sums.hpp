@@ -14,8 +14,8 @@ struct TileSums {
   fa::simt::Report report;  // with events
 };
 
-// Runs kernel(tiles, sums, num_tiles) in one block. A tile has 4 floats for each thread; thread t
-// sums the first float of the thread that is as far from the end as t from the beginning.
+// Runs kernel(tiles, sums, num_tiles) in one block. A tile has 4 floats for each thread, and thread
+// t sums the first float of the thread that is as far from the end as t from the beginning.
 template <class Kernel>
 TileSums run_tile_sums(Kernel kernel, int threads, size_t smem_bytes, int num_tiles,
                        uint64_t schedule) {

@@ -21,7 +21,8 @@ std::string trimmed(const std::string& line) {
   return line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1);
 }
 
-// The text with its TODO lines emptied, so that line numbers stay; the first of them in `todo`.
+// The text with its TODO lines emptied, so that line numbers stay, with the first of them in
+// `todo`.
 std::string without_todo(const std::string& text, std::string& todo) {
   std::istringstream lines(text);
   std::string result, line;

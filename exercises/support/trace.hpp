@@ -1,5 +1,5 @@
 #pragma once
-// The judge of exercises whose answer is a trace file: the toy machine of chapter 01 runs it.
+// The judge of exercises whose answer is a trace file, which the toy machine of chapter 01 runs it.
 
 #include <map>
 #include <string>
@@ -13,7 +13,7 @@ namespace exercise {
 
 using Inputs = std::map<std::string, std::vector<float>>;
 
-// The machine does not take the answer; and which register is read while it is empty, if one is.
+// The machine does not take the answer, and which register is read while it is empty, if one is.
 struct Refused : fa::InputError {
   Refused(const std::string& what, const ch01::Program& program);
   ch01::Op op = ch01::Op::kLoad;  // the first instruction that does
@@ -29,7 +29,7 @@ class Trace {
   // lines that describe the exercise (.registers, .input, …) are not those of the stub.
   Trace(const std::string& path, const std::string& stub);
 
-  // The output array after a run on these inputs; NaN where nothing was stored.
+  // The output array after a run on these inputs, NaN where nothing was stored.
   Numbers output(const Inputs& inputs) const;
 
   const ch01::Program& program() const { return program_; }
@@ -49,8 +49,8 @@ class Trace {
 std::string answer_path(const char* copy, const char* stub);
 
 #ifdef EXERCISE_STUB
-// The trace to judge: the file named by the environment's EXERCISE_ANSWER, or your copy, or the
-// stub.
+// The trace to check, which is the file named by the environment's EXERCISE_ANSWER, or your copy,
+// or the stub.
 inline Trace answer() { return Trace(answer_path(EXERCISE_COPY, EXERCISE_STUB), EXERCISE_STUB); }
 #endif
 

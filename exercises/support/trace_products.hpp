@@ -1,5 +1,5 @@
 #pragma once
-// 2×2 products for the tests of 01_toy_machine: the result of a trace, and its mistakes.
+// 2×2 products for the tests of 01_toy_machine, with the result of a trace, and its mistakes.
 
 #include <algorithm>
 #include <array>
@@ -29,8 +29,8 @@ inline Numbers product(const Inputs& inputs) {
   return c;
 }
 
-// One factor of a product as a trace forms it: the input that the register held, whether an earlier
-// MAC had used it already, and the register's earlier contents.
+// One factor of a product as a trace forms it, that is, the input that the register held, whether
+// an earlier MAC had used it already, and the register's earlier contents.
 struct Factor {
   std::string cell;
   bool used = false;
@@ -95,7 +95,7 @@ inline Formulas formulas(const ch01::Program& program) {
   return result;
 }
 
-// For a right trace: true if two consecutive products belong to elements that share neither row nor
+// For a right trace, true if two consecutive products belong to elements that share neither row nor
 // column?
 inline bool jumps(const ch01::Program& program) {
   std::vector<std::string> loaded(program.registers, "?00");
@@ -125,7 +125,7 @@ inline std::string transposed(const Factor& factor) {
   return {factor.cell[0], factor.cell[2], factor.cell[1]};
 }
 
-// The mistake in c_ij, by name; empty: it is right, or wrong without a name.
+// The mistake in c_ij, by name, empty if it is right, or wrong without a name.
 inline std::string mistake_in(const Formulas& seen, int i, int j) {
   const auto cell = seen.cells.find("c" + std::to_string(i) + std::to_string(j));
   if (cell == seen.cells.end()) return "store-forgotten";
@@ -237,7 +237,7 @@ inline std::optional<Trace> accepted_answer(int line, const char* file) {
   return trace;
 }
 
-// The first `count` elements of the product, by number; their errors are classified by the
+// The first `count` elements of the product, by number, where their errors are classified by the
 // formula. A mistake is named if all that are wrong have it.
 inline bool check_elements(const Inputs& inputs, int count = 4, int line = __builtin_LINE(),
                            const char* file = __builtin_FILE()) {

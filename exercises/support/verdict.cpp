@@ -61,13 +61,13 @@ std::string neighbours(const Output& output, const Numbers& got, const Numbers& 
 }
 
 // The evidence of the run so far for each mistake that a test knows. Variants of one mistake are
-// kept apart: one of them must explain the whole run.
+// kept apart, because one of them must explain the whole run.
 struct Known {
   std::string name, explanation;
   int variant;
   int explained = 0;           // failures
   bool contradicted = false;   // it would have shown otherwise
-  std::string predicted = {};  // all that it leads to; empty: only an answer can tell
+  std::string predicted = {};  // all that it leads to, empty if only an answer can tell
 };
 std::deque<Known> all_known;
 std::map<std::pair<std::string, int>, Known*> by_name;  // and variant
@@ -100,7 +100,7 @@ std::string digest(const Numbers& numbers, double tolerance) {
   return all + "\n";
 }
 
-// What a solution's run proves of the mistakes, for prove.py: each that is told by what it leads to
+// What a solution's run proves of the mistakes, for prove.py. Each that is told by what it leads to
 // is rejected, and leads to something else than the others.
 struct Proofs {
   std::vector<std::string> by_answer, by_what_it_shows, unproved;
@@ -380,7 +380,8 @@ void check_output(const Output& output, const Numbers& got, const Numbers& expec
       return !predicted(mistake.output, expected, factor * output.tolerance, output.relative);
     };
     all[i]->predicted += digest(mistake.output, output.tolerance);
-    // A right answer contradicts what would show clearly; a wrong one is explained by what shows.
+    // A right answer contradicts what would show clearly, while a wrong one is explained by what
+    // shows.
     if (message.empty() && shows(10)) all[i]->contradicted = true;
     const bool explains =
         shows(1) && predicted(got, mistake.output, output.tolerance, output.relative);
@@ -393,7 +394,7 @@ std::vector<float> random_numbers(int count, int seed, float scale) {
   std::vector<float> result;
   uint64_t state = 0x9E3779B97F4A7C15u * static_cast<uint64_t>(seed + 1);
   for (int i = 0; i < count; ++i) {
-    double sum = -6;  // twelve uniform numbers: close to normal, and no library's own formula
+    double sum = -6;  // twelve uniform numbers, close to normal, and no library's own formula
     for (int k = 0; k < 12; ++k) {
       state = state * 6364136223846793005u + 1442695040888963407u;
       sum += static_cast<double>(state >> 11) * 0x1p-53;

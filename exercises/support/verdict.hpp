@@ -1,9 +1,9 @@
 #pragma once
-// Shared by the tests of the exercises: arrays are compared so that a NaN never passes, and a
-// wrong answer is told which mistake it looks like: the one that explains every failure of the run,
-// and that nothing right contradicts. It is printed once, after the last test case. If two mistakes
-// explain it all, both are; if none does, none: there are the first wrong number and its
-// neighbours.
+// Shared by the tests of the exercises. Arrays are compared so that a NaN never passes, and a wrong
+// answer is told which mistake it looks like, that is, the one that explains every failure of the
+// run, and that nothing right contradicts. It is printed once, after the last test case. If two
+// mistakes explain it all, it names both. If none does, it names none, and shows the first wrong
+// number and its neighbours.
 
 #include <string>
 #include <vector>
@@ -24,7 +24,7 @@ Numbers numbers(const Range& range) {
 struct Suspect {
   std::string name;
   bool matches;
-  std::string explanation;  // one sentence: the mistake, and its effect on the result
+  std::string explanation;  // one sentence with the mistake, and its effect on the result
 };
 
 // The same, known by what the output would be. Two of the same name are variants of one mistake.
@@ -34,13 +34,13 @@ struct Mistake {
   std::string explanation;
 };
 
-// The same, known by the words that a run would show: its hazards, the contents of memory.
+// The same, known by the words that a run would show, such as its hazards, the contents of memory.
 struct Look {
   std::string name, shown, explanation;
 };
 
-// The shown words or the output of each mistake of a table: shown(way), output(way). A Way is made
-// of Changes.
+// The shown words or the output of each mistake of a table, by shown(way), output(way). A Way is
+// made of Changes.
 template <class Way = Changes, class Show>
 std::vector<Look> looks(const Table& table, Show shown) {
   std::vector<Look> all;
@@ -56,19 +56,19 @@ std::vector<Mistake> mistakes(const Table& table, Run output) {
 
 struct Output {
   std::string name;         // "o": messages say o[1][3]
-  int columns = 0;          // columns of a matrix; 0: one subscript
+  int columns = 0;          // columns of a matrix, or 0 for one subscript
   double tolerance = 1e-5;  // |got - expected| <= tolerance * (1 + |expected|); 0: equal
-  std::vector<std::string> labels = {};  // names of the columns, in place of numbers: o[1].l
+  std::vector<std::string> labels = {};  // names of the columns, in place of numbers, as in o[1].l
   std::vector<std::string> names = {};   // of all numbers, where they are not of one array
   bool relative = false;                 // |got - expected| <= tolerance * |expected|
 };
 
-// Compares all numbers; on a difference fails with the first wrong one.
+// Compares all numbers, and on a difference fails with the first wrong one.
 void check_output(const Output& output, const Numbers& got, const Numbers& expected,
                   const std::vector<Mistake>& mistakes = {}, int line = __builtin_LINE(),
                   const char* file = __builtin_FILE());
 
-// The first wrong number, its neighbours, and how many are wrong; empty if none is.
+// The first wrong number, its neighbours, and how many are wrong, or empty if none is.
 std::string difference(const Output& output, const Numbers& got, const Numbers& expected);
 
 // A condition on anything else. The message says what was expected and what was found.
@@ -98,7 +98,7 @@ void check_shown(const std::string& what, const Table& table, Show shown,
 // Normally distributed numbers, the same on every machine.
 std::vector<float> random_numbers(int count, int seed, float scale = 1);
 
-// Six significant digits; NaN, Inf and whole numbers in full.
+// Six significant digits, but NaN, Inf and whole numbers in full.
 std::string text(double value);
 
 }  // namespace exercise

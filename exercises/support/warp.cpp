@@ -22,7 +22,7 @@ Place place(const Labels& labels, uint32_t element) {
   return {static_cast<int>(element) / labels.columns, static_cast<int>(element) % labels.columns};
 }
 
-// "row 3, columns 4 and 5": the content of a register.
+// "row 3, columns 4 and 5" is the content of a register.
 std::string pair_text(const Labels& labels, uint32_t value) {
   const uint32_t low = value & 0xFFFF, high = value >> 16;
   if (low == UNWRITTEN || high == UNWRITTEN) return "NaN, which no thread has written";
@@ -60,7 +60,7 @@ std::string piece_text(const Labels& labels, const Fragments& fragments, int r) 
          (transposed ? ", transposed" : "");
 }
 
-// All that a mistake must explain: every register, and the kinds of hazards.
+// All that a mistake must explain, which is every register, and the kinds of hazards.
 std::string shown(const Fragments& fragments) {
   std::string all = hazard_kinds(fragments.report);
   for (const uint32_t value : fragments.values) all += std::to_string(value) + " ";

@@ -24,7 +24,7 @@ inline void wait_for_groups(int groups, int line = __builtin_LINE(),
 }
 
 // All threads of the block together write a matrix to shared memory, and wait for each other.
-// where(offset): the byte at which the 16-byte chunk at `offset` of the row-major matrix is kept.
+// where(offset) is the byte at which the 16-byte chunk at `offset` of the row-major matrix is kept.
 template <class Where>
 void fill_shared(uint32_t smem, const std::vector<uint16_t>& matrix, int threads, Where where) {
   struct alignas(16) Chunk {
@@ -41,7 +41,7 @@ inline void fill_shared(uint32_t smem, const std::vector<uint16_t>& matrix, int 
   fill_shared(smem, matrix, threads, [](uint32_t offset) { return offset; });
 }
 
-// The emulator's value for bytes that were not written, and for illegal addresses: a NaN.
+// The emulator's value for bytes that were not written, and for illegal addresses, which is a NaN.
 constexpr uint16_t UNWRITTEN = 0xFFFF;
 
 // A matrix whose 16-bit elements tell their place, fewer than 65535 of them.
@@ -68,12 +68,12 @@ struct FragmentsMistake {
   std::string explanation;
 };
 
-// Compares all registers; on a difference, or a hazard, fails with the hazards, the first wrong
+// Compares all registers, and on a difference, or a hazard, fails with the hazards, the first wrong
 // register, and which 8x8 pieces the registers hold. `columns` of the labelled matrix.
 struct Labels {
   std::string row = "row", column = "column";  // as the exercise calls them
   int columns = 16;
-  std::string array = "A_rmem";  // name of the registers: A_rmem[i][0] to A_rmem[i][of_each - 1]
+  std::string array = "A_rmem";  // for A_rmem[i][0] to A_rmem[i][of_each - 1]
   size_t of_each = 4;
   std::string register_name(size_t r) const;
 };
@@ -83,10 +83,11 @@ void check_fragments(const Labels& labels, const Fragments& got, const Fragments
 
 // The hazards as the emulator words them, one a line.
 std::string hazards(const fa::simt::Report& report);
-// The kinds of hazards, each once, one per line: they do not depend on the order of the threads.
+// The kinds of hazards, each once, one per line, because they do not depend on the order of the
+// threads.
 std::string hazard_kinds(const fa::simt::Report& report);
-// Warp 0's calls in a run with events: whether it commits, and how many waits and barriers it has
-// in each of `turns`, counted up to `most_waits` and `most_barriers`.
+// Warp 0's calls in a run with events, that is, whether it commits, and how many waits and barriers
+// it has in each of `turns`, counted up to `most_waits` and `most_barriers`.
 std::string synchronization(const fa::simt::Report& report, int turns, int most_waits,
                             int most_barriers);
 bool has(const fa::simt::Report& report, fa::simt::HazardKind kind);
@@ -100,7 +101,7 @@ std::string bank_map(const uint32_t (&addresses)[8]);
 
 }  // namespace exercise
 
-// As in instances.hpp: instantiated in warp.cpp.
+// As in instances.hpp, instantiated in warp.cpp.
 extern template class std::function<void()>;
 extern template class std::vector<uint16_t>;
 extern template class std::vector<uint32_t>;

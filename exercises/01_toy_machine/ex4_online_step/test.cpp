@@ -45,7 +45,7 @@ static float e(float x) { return std::exp(x); }
 
 static void check_softmax(const std::vector<float>& x) {
   using F = float;
-  // The new maximum is right: sum(s, x, old maximum, new maximum).
+  // The new maximum is right, as sum(s, x, old maximum, new maximum).
   const auto with = [&](const std::vector<float>& all, auto sum) {
     return softmax(all, [&](State state, F value) {
       const F m = std::max(state.m, value);
@@ -53,7 +53,7 @@ static void check_softmax(const std::vector<float>& x) {
     });
   };
   const auto right = [](F s, F x, F m, F m_new) { return s * e(m - m_new) + e(x - m_new); };
-  // x1 twice, x2 never: then x2 is still divided by a sum that does not know it.
+  // x1 twice, x2 never, so that x2 is still divided by a sum that does not know it.
   State twice = {x[0], 1};
   for (int i = 0; i < 2; ++i) {
     const F m = std::max(twice.m, x[1]);

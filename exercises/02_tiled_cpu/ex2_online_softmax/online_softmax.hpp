@@ -1,5 +1,5 @@
 #pragma once
-// Online softmax: the maximum and the sum of a row in one pass.
+// Online softmax computes the maximum and the sum of a row in one pass.
 
 #include <algorithm>
 #include <cmath>

@@ -11,8 +11,8 @@
 
 using tiles::State;
 
-// q [dim], K [keys, dim], V [keys, dim]; K(j, d) is element d of key j. State(dim) has m = -inf,
-// l = 0, o = 0.
+// q [dim], K [keys, dim], V [keys, dim], where K(j, d) is element d of key j. State(dim) has m =
+// -inf, l = 0, o = 0.
 inline State attend_tile(std::span<const float> q, fa::View<const float> K, fa::View<const float> V,
                          float scale) {
   State state(V.cols);

@@ -37,7 +37,7 @@ static Numbers attended_meanwhile(const std::vector<float>& s, fa::View<const fl
 
 static const char* const kNoMax = "m is right, but p is e^s, because the maximum is not subtracted";
 
-// `sign` of all scores; 0: mixed.
+// `sign` of all scores, or 0 if mixed.
 static void check_tile(int keys, int dim, float sharpness, int sign = 0) {
   const std::vector<float> q = exercise::random_numbers(dim, 1, sharpness),
                            v = exercise::random_numbers(keys * dim, 3);

@@ -11,8 +11,8 @@
 
 using tiles::State;
 
-// s [keys]: the scores of this tile, scaled and finite; V [keys, dim]: V(j, d) is element d of key
-// j. Before the first tile state is m = -inf, l = 0, o = 0.
+// s [keys] has the scores of this tile, scaled and finite. V is [keys, dim], where V(j, d) is
+// element d of key j. Before the first tile state is m = -inf, l = 0, o = 0.
 inline void add_tile(State& state, std::span<const float> s, fa::View<const float> V) {
   exercise::todo("TODO(02.5): m' of old and new keys; l and o move to it; then the new terms");
 }

@@ -6,9 +6,9 @@
 
 namespace FA_BACKEND::ex03 {
 
-// gmem: the tile's first row; its rows are WIDTH elements long and contiguous, here
-// as in shared memory. `rows` of them exist, which may be fewer than HEIGHT, or more.
-// thread_index() is 0 to NUM_THREADS - 1. The caller commits and waits.
+// gmem points to the tile's first row. Its rows are WIDTH elements long and contiguous, here as in
+// shared memory. `rows` of them exist, which may be fewer than HEIGHT, or more. thread_index() is 0
+// to NUM_THREADS - 1. The caller commits and waits.
 template <int HEIGHT, int WIDTH, int NUM_THREADS>
 FA_DEVICE void copy_tile(uint32_t smem, const bf16* gmem, int rows) {
   exercise::todo("TODO(03.1): a loop over this thread's chunks, with one cp_async_16 in it");

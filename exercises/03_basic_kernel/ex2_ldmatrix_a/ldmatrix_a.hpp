@@ -6,8 +6,8 @@
 
 namespace FA_BACKEND::ex03 {
 
-// A_smem: byte address of a row-major matrix [16, MMAS_D * 16] of 2-byte elements. MMA_K is 16.
-// A_rmem[i]: columns 16 i to 16 i + 15. lane_index() is 0 to 31.
+// A_smem is the byte address of a row-major matrix [16, MMAS_D * 16] of 2-byte elements. MMA_K is
+// 16. A_rmem[i] receives columns 16 i to 16 i + 15. lane_index() is 0 to 31.
 template <int MMAS_D>
 FA_DEVICE void load_fragments_A(uint32_t (&A_rmem)[MMAS_D][4], uint32_t A_smem) {
   constexpr uint32_t ROW_BYTES = MMAS_D * MMA_K * sizeof(bf16);

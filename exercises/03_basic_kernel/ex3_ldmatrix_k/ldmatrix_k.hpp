@@ -6,8 +6,8 @@
 
 namespace FA_BACKEND::ex03 {
 
-// K_smem: byte address of the first of 8 keys; each is a row of MMAS_D * 16 elements of 2 bytes,
-// and more keys follow. K_rmem[i]: d = 16 i to 16 i + 15. MMA_K is 16.
+// K_smem is the byte address of the first of 8 keys. Each is a row of MMAS_D * 16 elements of 2
+// bytes, and more keys follow. K_rmem[i] receives d = 16 i to 16 i + 15. MMA_K is 16.
 template <int MMAS_D>
 FA_DEVICE void load_fragments_K(uint32_t (&K_rmem)[MMAS_D][2], uint32_t K_smem) {
   constexpr uint32_t ROW_BYTES = MMAS_D * MMA_K * sizeof(bf16);

@@ -7,7 +7,8 @@
 using namespace emulator;
 using exercise::Fragments;
 
-// load(K_rmem, K_smem) by one warp, from a tile of 24 keys; the answer is asked for keys 0 to 7.
+// load(K_rmem, K_smem) by one warp, from a tile of 24 keys, where the answer has to load keys 0 to
+// 7.
 template <int MMAS_D, class Load>
 static Fragments run(Load load) {
   const auto matrix = exercise::labelled_matrix(24, MMAS_D * 16);

@@ -6,8 +6,8 @@
 
 namespace FA_BACKEND::ex03 {
 
-// V_smem: byte address of the first of 16 keys; each is a row of MMAS_D * 8 elements of 2 bytes.
-// V_rmem[i]: columns 8 i to 8 i + 7. MMA_N is 8.
+// V_smem is the byte address of the first of 16 keys. Each is a row of MMAS_D * 8 elements of 2
+// bytes. V_rmem[i] receives columns 8 i to 8 i + 7. MMA_N is 8.
 template <int MMAS_D>
 FA_DEVICE void load_fragments_V(uint32_t (&V_rmem)[MMAS_D][2], uint32_t V_smem) {
   constexpr uint32_t ROW_BYTES = MMAS_D * MMA_N * sizeof(bf16);

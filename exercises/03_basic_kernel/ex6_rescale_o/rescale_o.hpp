@@ -10,8 +10,8 @@ namespace FA_BACKEND::ex03 {
 
 constexpr float NEG_INF = -std::numeric_limits<float>::infinity();
 
-// row_max: the maximum of the next tile, for this lane's two rows; -inf where no key is visible.
-// m, l and O_rmem [16, MMAS_D * 8] belong to the tiles before. max and exp take floats.
+// row_max is the maximum of the next tile, for this lane's two rows, or -inf where no key is
+// visible. m, l and O_rmem [16, MMAS_D * 8] belong to the tiles before. max and exp take floats.
 template <int MMAS_D>
 FA_DEVICE void update_max(float (&m)[2], float (&l)[2], float (&O_rmem)[MMAS_D][4],
                           const float (&row_max)[2]) {

@@ -6,7 +6,7 @@
 
 namespace FA_BACKEND::ex04 {
 
-// offset: bytes from the start of a row-major tile, a multiple of 16. The row is offset /
+// offset is in bytes from the start of a row-major tile, a multiple of 16. The row is offset /
 // ROW_BYTES.
 template <int ROW_BYTES>
 FA_DEVICE uint32_t swizzle(uint32_t offset) {

@@ -6,8 +6,10 @@
 
 namespace FA_BACKEND::ex04 {
 
-// A_smem: where a tile [16, 128] of 2-byte elements begins. A_rmem[i]: columns 16 i to 16 i + 15.
-// swizzle(offset): the offset from A_smem of the chunk at `offset` of the row-major tile.
+// A_smem is the address of a tile [16, 128] of 2-byte elements. A_rmem[i] receives columns 16 i to
+// 16 i +
+// 15. swizzle(offset) returns the offset from A_smem of the chunk at `offset` of the row-major
+//     tile.
 template <class Swizzle>
 FA_DEVICE void load_fragments_A(uint32_t (&A_rmem)[8][4], uint32_t A_smem, Swizzle swizzle) {
   constexpr uint32_t ROW_BYTES = 256;

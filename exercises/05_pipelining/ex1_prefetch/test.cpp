@@ -10,11 +10,11 @@ using namespace emulator;
 using fa::simt::EventKind;
 using fa::simt::HazardKind;
 
-constexpr int NUM_THREADS = 64, TILE = NUM_THREADS * 4;  // floats; a chunk of 4 for each thread
+constexpr int NUM_THREADS = 64, TILE = NUM_THREADS * 4;  // floats, a chunk of 4 for each thread
 constexpr uint32_t TILE_BYTES = TILE * sizeof(float);
 constexpr int ROOM = 32;  // for the adds of a loop that does not end when it should
 
-// One run: the tile that each add saw, and the state of the next tile's copy.
+// One run, with the tile that each add saw, and the state of the next tile's copy.
 struct Seen {
   std::vector<std::string> adds;  // "tile 1, tile 2 on its way"
   fa::simt::Report report;
@@ -84,7 +84,7 @@ static Seen run(int num_tiles, AddTiles add_tiles) {
   return seen;
 }
 
-// "one-barrier": the next tile starts after the only barrier, where nothing younger is in flight at
+// "one-barrier": starts the next tile after the only barrier, where nothing younger is in flight at
 // the wait. This is right with wait<0>.
 static const exercise::Table MISTAKES(R"(
 wait-too-few: wait={2,-1}; second-barrier-missing wait=-1;

@@ -98,8 +98,8 @@ static std::string consequence(int stages, int groups, bool together, Run run) {
          "; in flight:" + (flying.empty() ? " nothing" : flying);
 }
 
-// The right functions, and each mistake as a change to them: N is times * stages + plus. People
-// make a mistake in one of them, or in some, or in all.
+// The right functions, and each mistake as a change to them, where N is times * stages + plus.
+// People make a mistake in one of them, or in some, or in all.
 struct Way {
   exercise::Changes is;
 

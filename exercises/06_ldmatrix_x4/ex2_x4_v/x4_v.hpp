@@ -6,8 +6,8 @@
 
 namespace FA_BACKEND::ex06 {
 
-// V_smem: row-major [MMAS_KV * 16 keys, MMAS_D * 8], 2-byte elements, not swizzled. MMAS_D is even.
-// P_rmem[j]: operand A, keys 16 j to 16 j + 15. O_rmem[i]: columns 8 i to 8 i + 7.
+// V_smem is row-major [MMAS_KV * 16 keys, MMAS_D * 8], 2-byte elements, not swizzled. MMAS_D is
+// even. P_rmem[j] is operand A, keys 16 j to 16 j + 15. O_rmem[i] is for columns 8 i to 8 i + 7.
 template <int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_D][4],
                                       const uint32_t (&P_rmem)[MMAS_KV][4], uint32_t V_smem) {

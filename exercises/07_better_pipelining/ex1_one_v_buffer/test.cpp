@@ -40,7 +40,7 @@ struct Steps {
   void multiply_V(int, FA_SITE) { multiply(V_smem(), line, file); }
 };
 
-// Tile j of K holds 2 j, of V 2 j + 1: the order in which they should be read.
+// Tile j of K holds 2 j, of V 2 j + 1, the order in which they should be read.
 static std::string name(float value) {
   const int number = static_cast<int>(value);
   return (number % 2 ? "V" : "K") + std::to_string(number / 2);
@@ -72,7 +72,7 @@ static Seen run(int num_tiles, Walk walk) {
       },
       config);
 
-  int issued = 0, landed = 0;  // warp 0's copies; a copy's number is that of the tile it brings
+  int issued = 0, landed = 0;  // warp 0's copies, numbered as the tiles that they bring
   for (const fa::simt::Event& event : seen.report.events) {
     if (event.warp != 0) continue;
     if (event.kind == EventKind::kCopyIssue) ++issued;

@@ -146,7 +146,7 @@ struct Run {
   int64_t shuffles = 0;
 };
 
-// A warp before a tile, and the scores of that tile: by row, and column of a lane.
+// A warp before a tile, and the scores of that tile, by row, and column of a lane.
 struct Tile {
   float (*m)(int row);
   float (*max)(int row, int quad_lane);

@@ -96,7 +96,7 @@ static Keys keys_of(const Sizes& s, int query, const Changes& is) {
   return keys;
 }
 
-// Farther than any key: how far does not matter.
+// Farther than any key, so that how far does not matter.
 static double shown(int key) {
   const double infinity = std::numeric_limits<double>::infinity();
   return key < -100 ? -infinity : key > 100 ? infinity : key;

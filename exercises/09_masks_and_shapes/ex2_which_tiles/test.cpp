@@ -12,7 +12,7 @@ using exercise::Changes;
 int Mask::first_key(int query) const { return std::max(query + diagonal - left, 0); }
 int Mask::end_key(int query) const { return std::min(query + diagonal + right + 1, len_kv); }
 
-constexpr int FAR = 1000;  // limit of a window's side: none
+constexpr int FAR = 1000;  // a window's side without a limit
 
 struct Case {
   int len_q, len_kv, left, right, q_tile;

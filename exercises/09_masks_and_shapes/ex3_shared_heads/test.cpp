@@ -177,8 +177,8 @@ static void check_K_row(const Sizes& s, const Params& p) {
   for (const int batch : {0, 1}) check_K_row(s, p, batch);
 }
 
-// [batch, heads, len, dim] or [batch, len, heads, dim], whole: Q, which has three rows more, then
-// K, then V, of two batches each.
+// [batch, heads, len, dim] or [batch, len, heads, dim], whole, for Q, which has three rows more,
+// then K, then V, of two batches each.
 static Params whole(const Sizes& s, bool rows_first) {
   int64_t start = 512;
   const auto tensor = [&](int64_t len, int64_t heads) {

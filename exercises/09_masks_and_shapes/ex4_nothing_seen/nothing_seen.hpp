@@ -17,7 +17,7 @@ struct State {
 };
 
 // m' = max(m, largest of s),   l and o *= e^(scale (m - m'))
-// s: a tile of scores; the score of a masked key is -inf. scale > 0.
+// s is a tile of scores, where the score of a masked key is -inf. scale > 0.
 inline void raise_row_max(State& state, const std::vector<float>& s, float scale) {
   exercise::todo("TODO(09.4): m, and the factor of l and o, even if m stays -inf");
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Several sequences in one tensor: the rows and tiles of a block.
+// Several sequences in one tensor, with the rows and tiles of a block.
 
 #include <algorithm>
 

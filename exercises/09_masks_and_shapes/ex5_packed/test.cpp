@@ -149,7 +149,7 @@ static void check_blocks(const std::vector<int>& q_lengths, const std::vector<in
   for (int sequence = 0; sequence < packed.sequences; ++sequence) {
     const auto blocks = [&](auto block) {
       Numbers result;
-      // One tile more than the longest has: a block with nothing to do must detect that.
+      // One tile more than the longest has, because a block with nothing to do must detect that.
       for (int q_tile = 0; q_tile <= (longest_of(q_lengths) + BLOCK_Q - 1) / BLOCK_Q; ++q_tile) {
         const Numbers one = fields(block(q_tile));
         result.insert(result.end(), one.begin(), one.end());

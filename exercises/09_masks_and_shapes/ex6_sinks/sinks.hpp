@@ -1,5 +1,5 @@
 #pragma once
-// A row of the softmax with a sink: a score that its sum counts, and its output does not.
+// A row of the softmax with a sink, a score that its sum counts and its output does not.
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@ struct State {
 };
 
 // Returns the state of one of a row's four lanes, 0 to 3, before the first key. The lanes' l and o
-// will be added up. sink: compared with scale s; -inf: none. scale > 0.
+// will be added up. sink is compared with scale s, and -inf is no sink. scale > 0.
 inline State first_state(float sink, float scale, int lane) {
   exercise::todo("TODO(09.6): m and l of a lane");
 }

@@ -100,7 +100,7 @@ p-twice
   D was multiplied by P inside the bracket, and again outside: P (dP - D)
 )");
 
-// By definition: the sum over the Jacobian.
+// By definition, the sum over the Jacobian.
 static Numbers by_jacobian(const Row& P, const Row& dP) {
   Numbers dS;
   for (size_t k = 0; k < P.size(); ++k) {

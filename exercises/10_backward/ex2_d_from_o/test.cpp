@@ -11,7 +11,7 @@
 
 using exercise::Numbers;
 
-// O and dO of some heads. After the last head come rows of no head: reading them is a
+// O and dO of some heads. After the last head come rows of no head, because reading them is a
 // mistake that shows as a number, not as a crash.
 struct Case {
   int heads, len_q, dim, head, q_tile;
@@ -49,7 +49,7 @@ struct Way {
       const int row = before + (is("last-query-repeated") ? std::min(query, c.len_q - 1) : query) +
                       is("one-row-too-far");
       for (int d = 0; exists && d < c.dim; ++d) {
-        // columns: row and column of the tile are exchanged
+        // for columns, row and column of the tile are exchanged
         const int r = is("sum-over-queries") ? before + c.q_tile * BLOCK_Q + d : row;
         const int column = is("sum-over-queries") ? i : d;
         if (static_cast<size_t>(r * c.dim + column) >= c.O.size()) continue;
@@ -163,7 +163,7 @@ TEST_CASE("the sum of P dP") {
     }
     by_keys.push_back(D);
   }
-  // O has been rounded, so this comparison is coarse; the next one is not.
+  // O has been rounded, so this comparison is coarse, but the next one is not.
   CHECK(exercise::difference({"sum of P dP", 0, 0.02}, Way{}.D(c), by_keys).empty());
   check_tile(c);
 }

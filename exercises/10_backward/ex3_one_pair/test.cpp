@@ -136,7 +136,7 @@ transposed: transposed-{dv,dq,dk}
   row and column of P or dS are exchanged: i is a row of dQ, Q and dO, j one of dK, dV and K
 )");
 
-// A head: all its queries and keys, and P, LSE, D in float64.
+// A head has all its queries and keys, and P, LSE, D in float64.
 struct Head {
   int queries, keys, dim;
   bool causal;

@@ -124,7 +124,7 @@ tile-for-key
   kv_tile was taken as a key; the first one is kv_tile * BLOCK_KV
 )");
 
-// A letter for each tile of queries, and those that do not exist; then how many are visited.
+// A letter for each tile of queries, and those that do not exist, and then how many are visited.
 static std::string map_of(const Walk& walk, int q_tiles, int group) {
   std::string map;
   for (int tile = std::clamp(walk.begin, -3, 0); tile < q_tiles; ++tile)

@@ -68,7 +68,7 @@ one-tile-too-far
 )");
 
 struct Block {
-  int kv_tile, q_tile = 0;  // where it is; q_tiles: it has finished
+  int kv_tile, q_tile = 0;  // where it is, or q_tiles if it has finished
 };
 
 // Blocks that start in order, `room` of them at a time. At each step every block whose turn it is
@@ -124,7 +124,8 @@ static Run run(const Ways& ways, const Grid& grid, int room) {
   }
 }
 
-// All that the functions say: the tile of each block, and the turns at each tile of queries.
+// All that the functions say, which is the tile of each block, and the turns at each tile of
+// queries.
 template <class Ways>
 static std::string shown(const Ways& ways, const Grid& grid) {
   std::string text = "  block                   ";
@@ -146,7 +147,7 @@ static std::string shown(const Ways& ways, const Grid& grid) {
   return text + "\n";
 }
 
-// Returns the first error; empty if there is none.
+// Returns the first error, empty if there is none.
 template <class Ways>
 static std::string problem(const Ways& ways, const Grid& grid) {
   std::vector<bool> owned(grid.kv_tiles);
@@ -213,8 +214,8 @@ TEST_CASE("causal, more keys than queries") { check_grid({3, 5, true, 4, 4, 8});
 TEST_CASE("causal, more queries than keys") { check_grid({5, 3, true, 4, 4, -8}); }
 TEST_CASE("causal, nothing fits") { check_grid({5, 4, true, 4, 6, 3}); }
 
-// The answer that this test expects: nothing is wrong with it, and with a causal mask no block
-// waits.
+// The answer that this test expects is tested, too, because nothing is wrong with it, and with a
+// causal mask no block waits.
 TEST_CASE("the order") {
   for (const char* const order : {"", "plain-descends"})
     for (const Grid& grid : {Grid{4, 4, true, 4, 4, 0}, Grid{5, 3, false, 4, 4, 0}}) {

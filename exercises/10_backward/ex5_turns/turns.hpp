@@ -11,7 +11,7 @@ inline int kv_tile_of(int block, const Grid& grid) {
 }
 
 // Returns how many additions to dQ of tile q_tile must have happened before the block of kv_tile
-// may add to it. Called only if q_tile sees kv_tile: kv_tile <= grid.last_kv_tile(q_tile).
+// may add to it. Called only if q_tile sees kv_tile, that is, kv_tile <= grid.last_kv_tile(q_tile).
 inline int turn_of(int kv_tile, int q_tile, const Grid& grid) {
   exercise::todo("TODO(10.5): the turn of this tile of keys at this tile of queries");
 }

@@ -109,7 +109,7 @@ buffer-not-reduced
   the buffer is the tile's number; after the last one the ring begins again
 )");
 
-// Three numbers for each tile: its buffer, and the two parities.
+// Three numbers for each tile, which are its buffer, and the two parities.
 template <class Functions>
 static exercise::Numbers numbers(int stages, const Functions& functions) {
   exercise::Numbers all;

@@ -153,7 +153,7 @@ TEST_CASE("64 columns, a ragged end") { check_bytes(kTiles[1]); }
 TEST_CASE("128 columns, whole tiles") { check_bytes(kTiles[2]); }
 TEST_CASE("128 columns, a ragged end") { check_bytes(kTiles[3]); }
 
-// The numbers above are those that the copies bring; with any other the wait does not end.
+// The numbers above are those that the copies bring, because with any other the wait does not end.
 TEST_CASE("the copies") {
   for (const Tiles& x : kTiles)
     for (int tile = 0; tile < num_tiles(x); ++tile)

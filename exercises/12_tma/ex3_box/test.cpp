@@ -20,7 +20,7 @@ struct Case {
 
 // The content of shared memory after a copy, by rows of the tile, or the reason why there was none.
 struct Seen {
-  std::vector<uint16_t> tile;  // labels: element i of K is i + 1, no element is 0
+  std::vector<uint16_t> tile;  // labels, where element i of K is i + 1, no element is 0
   fa::simt::Report report;
   std::string refused;
 };

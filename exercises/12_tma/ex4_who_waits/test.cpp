@@ -5,7 +5,8 @@
 
 #include "exercises/support/warp.hpp"
 
-// The answer's waits come by here: a parity is 0 or 1, and hardware promises nothing for more.
+// The answer's waits come by here, because a parity is 0 or 1, and hardware promises nothing for
+// more.
 namespace emulator::ex12 {
 static int other_parity = 0;  // one that was neither
 inline void mbarrier_wait(uint32_t mbarrier, int parity, FA_SITE) {
@@ -25,7 +26,7 @@ constexpr int NUM_THREADS = 64;
 constexpr int ROOM = 16;  // for the reads of a loop that does not end when it should
 constexpr uint16_t NO_READ = 0xFFFE;
 
-// Each thread reads a different piece; all elements of tile t are t + 1.
+// Each thread reads a different piece, and all elements of tile t are t + 1.
 struct Steps {
   uint32_t smem;
   std::vector<uint16_t>* seen;  // [read][thread]
@@ -206,7 +207,7 @@ struct Runs {
   std::set<std::string> kinds;  // kinds of hazards
   std::string first;            // the hazards and the wrong read of the first run that has some
   std::string lacking;          // what is missing at the mbarrier, if all wait for it
-  bool wrong[ROOM] = {};        // for each read: true if some thread saw something else
+  bool wrong[ROOM] = {};        // for each read, true if some thread saw something else
   std::string values;           // what was seen, where no hazard makes it chance
   int other_parity = 0;
   int64_t copies = 0;

@@ -6,9 +6,9 @@
 
 namespace FA_BACKEND::ex13 {
 
-// A tile of K is at `smem`, a multiple of 1024: panels one after the other, each of `rows` keys
-// (a multiple of 8). In a panel a key has a line of `line_bytes`: 128, 64 or 32 bytes, which
-// is also the span of the swizzle. An element, bf16 or fp16, has 2 bytes.
+// A tile of K is at `smem`, a multiple of 1024, as panels one after the other, each of `rows` keys
+// (a multiple of 8). In a panel a key has a line of `line_bytes`: 128, 64 or 32 bytes, which is
+// also the span of the swizzle. An element, bf16 or fp16, has 2 bytes.
 //
 // Returns the descriptor of columns 16 * step to 16 * step + 15 of all keys, K-major:
 //

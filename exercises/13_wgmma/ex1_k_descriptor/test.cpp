@@ -164,7 +164,7 @@ static exercise::MatrixRead read_step(const Tile& tile, Descriptor descriptor) {
       [&](uint32_t smem, uint32_t full) { tma_load_3d(smem, map, 0, 0, 0, full); }, descriptor);
 }
 
-// Returns what is wrong, in words; empty if nothing is.
+// Returns what is wrong, in words, empty if nothing is.
 template <int ROWS>
 static std::string findings(const Tile& tile, uint32_t step, const exercise::MatrixRead& read) {
   const int columns = static_cast<int>(tile.columns), first_column = static_cast<int>(step) * 16;

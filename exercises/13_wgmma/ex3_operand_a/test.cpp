@@ -234,7 +234,7 @@ static std::vector<float> weights_with(const Changes& is, const Scores& scores) 
   return weights;
 }
 
-// P as wgmma reads it, [row][key]: P multiplied by the identity.
+// P as wgmma reads it, [row][key], which is P multiplied by the identity.
 template <int KEYS, class Pack>
 static std::vector<float> read_weights(const Scores& scores, Pack pack_step) {
   std::vector<float> weights(ROWS * KEYS);

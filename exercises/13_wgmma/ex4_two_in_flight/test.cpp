@@ -63,7 +63,7 @@ struct Steps {
   Log& log;
   Scores* S_rmem;
   int num_tiles;
-  bool apart;               // hazards are kept one for each line: a line for each tile
+  bool apart;               // hazards are kept one for each line, so there is a line for each tile
   int used_at[2] = {0, 0};  // the last use of these registers, counted from 1
 
   bool writes() const { return thread_index() == 0; }

@@ -252,7 +252,7 @@ TEST_CASE("the casts") {
     for (uint64_t schedule = 0; schedule < 3; ++schedule)
       CHECK(play(c, numbers(c, Way{}), schedule) == "");
     if (c.consumers * c.products > 4) continue;
-    // Every thread arrives, and all of them are counted: this works, too.
+    // Every thread arrives, and all of them are counted, which works, too.
     const Numbers all = numbers(c, Way{exercise::Changes("all-arrive empty-threads")});
     CHECK(works(c, all));
     CHECK(play(c, all) == "");

@@ -3,8 +3,8 @@
 
 #include "exercises/support/todo.hpp"
 
-// The threads that use the buffers of a ring. Each buffer has one `full` and one `empty`; a tile of
-// K and one of V come to it together.
+// The threads that use the buffers of a ring. Each buffer has one `full` and one `empty`, and a
+// tile of K and one of V come to it together.
 struct Cast {
   int loaders;     // threads of the producer. For each tile each of them waits at empty, expects
                    // the bytes of its copies at full, in one call, and issues them

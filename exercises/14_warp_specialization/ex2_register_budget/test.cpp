@@ -56,8 +56,8 @@ struct Way {
     const int claims = is("claim-right") ? Way{}.claimed(c, needs) : claimed(c, needs);
     return is("claim-at-most-255") ? std::min(255, claims) : claims;
   }
-  // The largest number of consumers for which both have enough: the producer at launch, each
-  // consumer when it has claimed.
+  // The largest number of consumers for which both have enough, that is, the producer at launch,
+  // each consumer when it has claimed.
   int most_consumers(int needs, int producer_needs) const {
     if (is("divides")) return (REGISTERS / 128 - keeps(producer_needs)) / needs;
     if (is("divides-rounded")) return (REGISTERS - 128 * keeps(producer_needs)) / (128 * up(needs));
@@ -173,7 +173,8 @@ static exercise::Numbers fitting(const Functions& f, int producer_needs) {
   return all;
 }
 
-// Runs a block whose producer keeps, and whose consumers claim, these registers: its hazards.
+// Runs a block whose producer keeps, and whose consumers claim, these registers, and returns its
+// hazards.
 static std::string claim_all(int consumers, int keeps, int claims) {
   for (const int registers : {keeps, claims})
     if (registers < LEAST || registers > MOST || registers % 8 != 0)

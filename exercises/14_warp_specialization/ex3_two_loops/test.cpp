@@ -26,7 +26,7 @@ constexpr int CONSUMERS = 2, NUM_THREADS = 32 * (1 + CONSUMERS);
 constexpr int ROOM = 16;  // for the tiles of a loop that does not end when it should
 constexpr uint16_t NOT_ADDED = 0xFFFE;
 
-// Each lane reads a different piece; all elements of tile t are t + 1.
+// Each lane reads a different piece, and all elements of tile t are t + 1.
 struct Sums {
   std::vector<uint16_t>* seen;  // [add][thread]
   int count = 0;
@@ -166,8 +166,8 @@ one-turn-too-many: more-produced=1 more-consumed=1; more-produced=1; more-consum
 static int buffer_of(const Changes& is, int tile) {
   return is("one-buffer-of-three") ? 0 : tile % (is("two-buffers-of-three") ? 2 : STAGES);
 }
-// The parity for which a loop waits: the producer at an empty mbarrier, for that of the round
-// before.
+// The parity for which a loop waits, where the producer waits at an empty mbarrier, for that of the
+// round before.
 static int parity_of(const Changes& is, bool at_empty, int tile) {
   const auto made = [&](const char* empty, const char* full) {
     return is(at_empty ? empty : full);
@@ -246,7 +246,7 @@ struct Runs {
   std::set<std::string> kinds;  // kinds of hazards
   std::string first;            // the hazards and the wrong tile of the first run that has some
   std::string lacking;          // what is missing at an mbarrier, if no thread can continue
-  bool wrong[ROOM] = {};        // for each add: true if some lane saw something else
+  bool wrong[ROOM] = {};        // for each add, true if some lane saw something else
   std::string values;           // what was seen, where no hazard makes it chance
   std::set<uint32_t> buffers;   // that tiles came to
   int64_t copies = 0;
@@ -278,12 +278,12 @@ static std::string order(const fa::simt::Report& report, int warp, EventKind a, 
   return "\n" + first + " " + std::to_string(std::min(count, 2));
 }
 
-// Returns how many times the producer waits: 0, 1 or more; and whether a wait or a copy is its last
-// step. A wait in the first round is of no use, so it does not count. Does it wait at the mbarriers
-// of the buffer that it fills next?
+// Returns how many times the producer waits, which is 0, 1 or more, and whether a wait or a copy is
+// its last step. A wait in the first round is of no use, so it does not count. Does it wait at the
+// mbarriers of the buffer that it fills next?
 static std::string waits(const fa::simt::Report& report, int num_tiles) {
   if (num_tiles <= STAGES) return "";
-  int count = 0, waited = -1;  // -1: not since the last copy
+  int count = 0, waited = -1;  // -1 if not since the last copy
   bool other = false;
   EventKind last = EventKind::kTmaLoad;
   for (const fa::simt::Event& event : report.events) {

@@ -33,9 +33,9 @@ inline double picojoules(const Launch& launch) {
   exercise::todo("TODO(14.4): speed, utilization, energy, and the share lost to the clock");
 }
 
-// `after` is the better kernel: a higher utilization. In parts of `before`, speed has
-// gained a part of that gain; the rest was lost to the lower clock: 0 if speed has gained as much,
-// 1 if nothing, more than 1 if it has lost.
+// `after` is the better kernel, with a higher utilization. In parts of `before`, speed has gained a
+// part of that gain, and the rest was lost to the lower clock. Returns 0 if speed has gained as
+// much, 1 if nothing, more than 1 if it has lost.
 inline double paid_back(const Launch& before, const Launch& after) {
   exercise::todo("TODO(14.4): speed, utilization, energy, and the share lost to the clock");
 }

@@ -142,7 +142,7 @@ gains-exchanged
   the gains are exchanged: the whole is that of the utilization
 )");
 
-// Chosen, not measured: a card at 700 W since the third.
+// Chosen, not measured, for a card at 700 W since the third.
 const Launch kLaunches[] = {{1, 8, 4096, 4096, 128, false, 0.15, 1.70, 650},
                             {2, 4, 2048, 8192, 128, false, 0.16, 1.92, 540},
                             {2, 16, 8192, 8192, 128, false, 2.0, 1.60, 700},

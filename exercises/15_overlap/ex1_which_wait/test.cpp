@@ -189,7 +189,7 @@ TEST_CASE("an empty group") { check_program(kPrograms[4]); }
 TEST_CASE("one was not committed") { check_program(kPrograms[5]); }
 TEST_CASE("all of it") { check_program(kPrograms[6]); }
 
-// The answer that this test expects agrees with the emulator: N is enough, and N + 1 is not.
+// The answer that this test expects agrees with the emulator, where N is enough, and N + 1 is not.
 TEST_CASE("the programs") {
   for (const std::string text : kPrograms)
     for (const char result : results_of(text)) {

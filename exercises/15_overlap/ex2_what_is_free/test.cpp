@@ -241,8 +241,8 @@ TEST_CASE("a loop of three tiles") { check_program(kPrograms[4]); }
 TEST_CASE("longer in flight") { check_program(kPrograms[5]); }
 TEST_CASE("in flight at the end") { check_program(kPrograms[6]); }
 
-// The answer that this test expects agrees with the emulator: after this wait no hazard, one step
-// earlier a hazard.
+// The answer that this test expects agrees with the emulator, which finds no hazard after this
+// wait, but one if it comes one step earlier.
 TEST_CASE("the programs") {
   for (const char* const text : kPrograms) {
     const Program program = program_of(text);

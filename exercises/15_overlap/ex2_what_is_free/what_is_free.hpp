@@ -5,8 +5,8 @@
 
 #include "exercises/support/todo.hpp"
 
-// A consumer's storage: registers S, P, O, the same for all tiles; two buffers each of K and V in
-// shared memory, 0 for even tiles, 1 for odd ones.
+// A consumer's storage is registers S, P, O, the same for all tiles, and two buffers each of K and
+// V in shared memory, 0 for even tiles, 1 for odd ones.
 enum class Thing { S, P, O, K0, K1, V0, V1 };
 
 // Its steps, in order. A product is issued and committed as one group.

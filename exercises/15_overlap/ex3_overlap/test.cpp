@@ -41,7 +41,7 @@ constexpr int MISSING = 5;  // keys of the last tile
 constexpr float SCALE = 0.125f;
 constexpr uint32_t ROW_BYTES = 128, Q_BYTES = QUERIES * ROW_BYTES, TILE_BYTES = KEYS * ROW_BYTES;
 
-// Q, K, V [rows, 64], one after the other. The keys grow, and the maximum with them; after the
+// Q, K, V [rows, 64], one after the other. The keys grow, and the maximum with them, and after the
 // last key come values that no output may contain.
 struct Inputs {
   int num_tiles, num_keys;
@@ -84,7 +84,7 @@ struct Run {
   fa::simt::Report report;
   std::string calls;
   std::string first;               // the first error, in words
-  int queued = 0, overlapped = 0;  // outputs issued after scores in flight; softmaxes during one
+  int queued = 0, overlapped = 0;  // outputs issued after scores in flight, softmaxes during one
 };
 
 struct Factors {

@@ -25,9 +25,9 @@ using exercise::Changes;
 using namespace emulator;
 
 constexpr int SCHEDULES = 3;
-constexpr int ALL = -1, BLOCK = -2;  // counts: of all consumers, and of a producer too
+constexpr int ALL = -1, BLOCK = -2;  // counts of all consumers, and of a producer too
 
-// The action of one warp, and its turn: tile * consumers + consumer.
+// The action of one warp, and its turn, which is tile * consumers + consumer.
 struct Entry {
   enum Kind { kIssue, kIssued, kSoftmax, kComputed } kind;
   int turn, warp;
@@ -45,7 +45,7 @@ struct Run {
 
 struct Steps {
   Run& run;
-  int consumers, num_tiles, slow;  // slow: the consumer that computes until the others have
+  int consumers, num_tiles, slow;  // slow is the consumer that computes until the others have
 
   void write(Entry::Kind kind, int tile) const {
     if (lane_index() != 0) return;

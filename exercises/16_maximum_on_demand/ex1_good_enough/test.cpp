@@ -26,7 +26,7 @@ const Value kGood[] = {{"1.5", 1.5f},     {"24", 24},        {"300", 300},      
 const Value kTooLarge[] = {{"2^56", 0x1p56f},   {"2^70", 0x1p70f},   {"2^98", 0x1p98f},
                            {"2^119", 0x1p119f}, {"2^126", 0x1p126f}, kInf};
 
-// The two sums of some lanes of a warp; all others have 0.25 and 0.25.
+// The two sums of some lanes of a warp, while all others have 0.25 and 0.25.
 struct Warp {
   std::string lanes;  // "lane 5"
   bool (*has)(int lane);
@@ -108,7 +108,7 @@ answer-upside-down: any-is-good; all-are-good
 )");
 
 struct Run {
-  std::string lanes = std::string(32, ' ');  // each lane's answer: recompute, or good enough
+  std::string lanes = std::string(32, ' ');  // each lane's answer, recompute or good enough
   std::string hazards, kinds;                // or what was thrown
 };
 

@@ -20,9 +20,9 @@ struct Row {
 struct Tile {
   float V[KEYS][DIM];
 
-  // S = the scores of the tile, of both rows: a product. Its calls are counted.
+  // S = the scores of the tile, of both rows, which is a product. Its calls are counted.
   void scores(float (&S)[ROWS][KEYS]) const;
-  float known[ROWS][KEYS];  // what it returns; not for you
+  float known[ROWS][KEYS];  // what it returns, not for you
   mutable int calls = 0;
 };
 

@@ -236,7 +236,7 @@ TEST_CASE("row 0 has not seen a key yet, nor does it see one here") {
               {{NEG_INF, NEG_INF, NEG_INF, NEG_INF}, {1, 2.5f, -1, 0}}});
 }
 
-// The good row's m may rise or stay: O / l and m + ln l are the same.
+// The good row's m may rise or stay, because O / l and m + ln l are the same.
 TEST_CASE("row 0 misses, and row 1 has larger scores than before") {
   const Case c = {{{1, 8, {9, 7}}, {1, 8, {9, 7}}}, {{1, 36.5f, 37.5f, 2}, {1, 2.5f, 3, 0}}};
   const auto quotients = [&](auto step) {

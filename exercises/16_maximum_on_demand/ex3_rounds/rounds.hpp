@@ -9,12 +9,13 @@ namespace FA_BACKEND::ex16 {
 // All 128 threads of a consumer, which are four warps, call it. Tiles 0 to end - 1, at least one,
 // each once and in order, by one of
 //
-//   steps.exact(n)       looks for the maximum first; true if a maximum of this warp moved
-//   steps.on_demand(n)   uses the current one; true if a tile of this warp missed: a maximum moved
+//   steps.exact(n) looks for the maximum first, true if a maximum of this warp moved
+//   steps.on_demand(n) uses the current one, true if a tile of this warp missed, so that a maximum
+//   moved
 //
 // which return the same to all lanes of a warp. Tile 0 is exact, and so are the tiles that are not
-// in [clear_begin, clear_end), at an edge; that range may be empty, and extend past `end`. Those
-// in it form rounds, which end before tile 4, 8, 16, 24, … A round is exact if in the round
+// in [clear_begin, clear_end), at an edge, but that range may be empty, and extend past `end`.
+// Those in it form rounds, which end before tile 4, 8, 16, 24, … A round is exact if in the round
 // before a maximum moved in any of the four warps. Tile 0 and edges do not count. You also call
 //
 //   barrier_red_or(1, 128, b)   waits for all 128 threads; true for all if b was true in any

@@ -10,8 +10,8 @@ using namespace emulator;
 
 constexpr int WARPS = 4;
 
-// The tiles of a consumer. moves: for each warp a letter for each tile; 'M': a maximum moves, 'm':
-// it moves the exact way, and on demand the tile is good enough; '.': it does not move.
+// The tiles of a consumer. moves has for each warp a letter for each tile; 'M': a maximum moves,
+// 'm': it moves the exact way, and on demand the tile is good enough; '.': it does not move.
 struct Case {
   int end, clear_begin, clear_end;
   std::string moves[WARPS];

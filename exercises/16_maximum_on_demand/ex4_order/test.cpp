@@ -186,7 +186,7 @@ TEST_CASE("one tile for each head") { check_order({9, 1, 4}); }
 TEST_CASE("as large as a launch") { check_order(kLaunch); }
 
 // The order that this test expects has every tile once, the longest of a group first, and few heads
-// at a time: those of two groups, where one ends and the next begins.
+// at a time, namely those of two groups, where one ends and the next begins.
 TEST_CASE("the order") {
   for (const Grid& grid : {Grid{5, 3, 2}, Grid{7, 5, 5}, kLaunch}) {
     const auto works = all(grid, [&](int index) { return Way{}.work_of(index, grid); });

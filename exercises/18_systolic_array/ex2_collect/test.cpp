@@ -8,7 +8,7 @@
 
 using exercise::Numbers;
 
-// The values below each column of the real array in each cycle; a marker where there is none.
+// The values below each column of the real array in each cycle, with a marker where there is none.
 static std::vector<std::vector<double>> outlet(int M, int K, int N) {
   ch18::Matrix<double> a(M, K), b(K, N);
   for (int m = 0; m < M; ++m) {

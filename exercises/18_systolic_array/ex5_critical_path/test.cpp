@@ -63,7 +63,7 @@ static void check_path(const std::string& what, const std::vector<Task>& tasks) 
         "the last task of the list need not be the last to finish"}});
 }
 
-// load, S, softmax, P @ V of `tiles` tiles; in a chain each softmax needs the previous one.
+// load, S, softmax, P @ V of `tiles` tiles, where in a chain each softmax needs the previous one.
 static std::vector<Task> attention(int tiles, bool chain) {
   std::vector<Task> tasks;
   int state = -1;

@@ -173,7 +173,8 @@ TEST_CASE("one rank") { check_ring(1, 7); }
 TEST_CASE("no keys") { check_ring(3, 0); }
 TEST_CASE("5 ranks, 2^40 + 3 keys") { check_ring(5, (int64_t{1} << 40) + 3); }
 
-// The answer that this test expects: each piece is with one rank at a time, and all ranks see all.
+// The answer that this test expects is tested, too, because each piece is with one rank at a time,
+// and all ranks see all.
 TEST_CASE("the ring") {
   for (const int ranks : {1, 2, 3, 5})
     for (int step = 0; step < ranks; ++step) {

@@ -15,7 +15,7 @@ inline int chunk_of(int rank, Half half, int ranks) {
 }
 
 // The part that a rank computes at a step for one half of its queries and one half of the keys that
-// it holds then: those of rank `rank - step`, round the ring.
+// it holds then, which are those of rank `rank - step`, round the ring.
 inline Quarter quarter_at(int rank, int step, int ranks, Half queries, Half keys) {
   exercise::todo("TODO(19.2): all, a triangle, or nothing");
 }

@@ -193,7 +193,7 @@ one-hop-only
   keys travelled at step 0 only; at every step but the last
 )");
 
-constexpr int KEYS = 4;  // numbers of a rank; all have its number as their value
+constexpr int KEYS = 4;  // numbers of a rank, all of which have its number as their value
 
 // Returns each rank's actions, in words.
 template <class Any>

@@ -12,7 +12,7 @@ using ch19::Request, ch19::Tag, ch19::Transport;
 
 // Returns the sum of all ranks' parts for this rank's own keys, in one of the two buffers.
 // add_part(step, sum) adds to `sum` this rank's part for the keys of rank `rank - step`, round the
-// ring, which are the keys that it holds at this step. here: zeros; coming: anything, of the same
+// ring, which are the keys that it holds at this step. here has zeros, coming anything, of the same
 // size.
 inline std::span<float> bring_home(
     Transport& transport, std::span<float> here, std::span<float> coming,

@@ -196,8 +196,8 @@ nothing-for-one-rank
   with one rank nothing was added; it still has its own part
 )");
 
-// A sum has a number for each pair (keys of a rank, part of a rank): how many times it was added.
-// So its content can be described in words.
+// A sum has a number for each pair (keys of a rank, part of a rank), which is how many times it was
+// added. So its content can be described in words.
 static std::string in_words(std::span<const float> sum, int ranks) {
   std::string text;
   for (int owner = 0; owner < ranks; ++owner) {

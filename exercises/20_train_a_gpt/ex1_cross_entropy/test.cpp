@@ -265,7 +265,7 @@ derivative-of-the-probability: jacobian-turned
   divided by -p, and softmax - one-hot remains
 )");
 
-// fp32 rounds m + ln l to 1e-3 where m is 10000: that is no mistake.
+// fp32 rounds m + ln l to 1e-3 where m is 10000, which is no mistake.
 static void check_case(const Case& c, double tolerance_of_loss = 1e-5) {
   std::vector<exercise::Mistake> losses, gradients;
   for (const exercise::Row& mistake : MISTAKES) {

@@ -335,7 +335,7 @@ static Example shifted(double by) {
   return {f, x, dx};
 }
 
-// Causal attention of one head: x is Q, K and V, f the sum of dO O.
+// Causal attention of one head, where x is Q, K and V, f the sum of dO O.
 static Example attention(const std::string& mistake = "") {
   constexpr int LENGTH = 3, DIM = 4, PART = LENGTH * DIM;
   constexpr double SCALE = 0.5;

@@ -13,7 +13,7 @@ using exercise::Numbers;
 struct Way {
   exercise::Changes is;
 
-  // The loops of split_heads or of join_heads: changes of these begin with "split-" or "join-".
+  // The loops of split_heads or of join_heads, whose changes begin with "split-" or "join-".
   template <class Do>
   void for_all(const Shape& s, const std::string& of, Do what) const {
     const bool dim_for_heads = is(of + "dim-for-heads"), by_length = is(of + "length-for-heads");

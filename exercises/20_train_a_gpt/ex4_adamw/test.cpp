@@ -232,7 +232,7 @@ static void check_case(const Case& c) {
     const auto check_row = [&](const char* name, Row State::*row) {
       double largest = 0;
       for (const float one : right[step].*row) largest = std::max(largest, std::abs(double{one}));
-      // Squares of 1e-8 have to be compared, too: a unit of 1e-18, say.
+      // Squares of 1e-8 have to be compared, too, with a unit of 1e-18, say.
       const int digits =
           largest > 0 && largest < 1e-3 ? static_cast<int>(std::floor(std::log10(largest))) : 0;
       const auto in_units = [&](const std::vector<State>& states) {
@@ -259,7 +259,7 @@ static State start(const Row& weights) {
   return {weights, Row(weights.size()), Row(weights.size())};
 }
 
-// None is near 0: its square would be lost next to the others.
+// None is near 0, because its square would be lost next to the others.
 static std::vector<Row> random_gradients(size_t steps, int count, int seed) {
   std::vector<Row> all;
   for (size_t step = 0; step < steps; ++step) {

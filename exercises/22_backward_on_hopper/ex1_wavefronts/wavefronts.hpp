@@ -5,8 +5,8 @@
 
 #include "exercises/support/todo.hpp"
 
-// C [64, n] += A [64, k] @ B [k, n] in bf16, by one warpgroup: k / 16 wgmma, each of which sums 16
-// values. B is in shared memory.
+// C [64, n] += A [64, k] @ B [k, n] in bf16, by one warpgroup, takes k / 16 wgmma, each of which
+// sums 16 values. B is in shared memory.
 struct Product {
   int n, k;
   bool A_in_registers;

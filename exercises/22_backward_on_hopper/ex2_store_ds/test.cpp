@@ -7,8 +7,8 @@
 using namespace emulator;
 using namespace emulator::ex22;
 
-// The right address of a lane, and each mistake as a change to it: `chunk` counts pieces of 16
-// bytes.
+// The right address of a lane, and each mistake as a change to it, where `chunk` counts pieces of
+// 16 bytes.
 struct Way {
   exercise::Changes is;
 

@@ -22,8 +22,8 @@ FA_DEVICE void hand_over(Steps& steps, int tile) {
   exercise::todo("TODO(22.3): both sides of the buffer");
 }
 
-// Called once by the 32 threads of the adding warp: adds tile t from the buffer at `smem` to
-// sums + t * TILE_FLOATS. You call bulk_reduce_add(sums, smem, bytes), tma_store_commit(),
+// Called once by the 32 threads of the adding warp. Adds tile t from the buffer at `smem` to sums +
+// t * TILE_FLOATS. You call bulk_reduce_add(sums, smem, bytes), tma_store_commit(),
 // tma_store_wait_read<N>(), tma_store_wait<N>(), fence_proxy_async(), warp_sync() and both barrier
 // calls. lane_index() is the lane.
 FA_DEVICE void add_tiles(float* sums, uint32_t smem, int tiles) {

@@ -34,7 +34,7 @@ using exercise::Changes;
 using namespace emulator;
 using namespace emulator::ex22;
 
-// Stores 4 numbers per thread: tile + 1 everywhere.
+// Stores 4 numbers per thread, tile + 1 everywhere.
 struct Steps {
   uint32_t smem;
   void store(int tile, FA_SITE) const {

@@ -72,7 +72,7 @@ row-past-the-end-read
   D of a row past the end was computed from memory that is not there; it must be 0
 )");
 
-// The loop: P and dS of each key.
+// The loop over P and dS of each key.
 static exercise::Numbers loop(const Row& row, const Prepared& prepared) {
   exercise::Numbers numbers;
   for (int key = 0; key < KEYS; ++key) {
@@ -134,7 +134,7 @@ TEST_CASE("a row whose keys are all masked") {
   masked.scores.assign(KEYS, -INF);
   masked.LSE = -INF;
   check_row(masked);
-  masked.scores[KEYS - 1] = 0;  // the tile's last key is past the end of K: its score is 0
+  masked.scores[KEYS - 1] = 0;  // the tile's last key is past the end of K, so its score is 0
   check_row(masked);
 }
 TEST_CASE("a row past the end of Q") {

@@ -82,7 +82,7 @@ static std::string shown(const Ways& ways, const Head& head) {
   return text;
 }
 
-// The first problem; empty if there is none.
+// The first problem, empty if there is none.
 template <class Ways>
 static std::string problem(const Ways& ways, const Head& head) {
   struct Block {

@@ -1,5 +1,5 @@
 #pragma once
-// Admission: how many waiting requests may start.
+// Admission decides how many waiting requests may start.
 
 #include <vector>
 

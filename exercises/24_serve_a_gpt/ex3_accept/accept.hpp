@@ -1,5 +1,5 @@
 #pragma once
-// Speculative decoding: which tokens of a pass greedy decoding would have chosen.
+// In speculative decoding, which tokens of a pass greedy decoding would have chosen.
 
 #include <vector>
 

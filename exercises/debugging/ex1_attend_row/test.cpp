@@ -85,7 +85,8 @@ terms-by-old-maximum
   - old m), and e^(s + Inf) in the first tile
 )");
 
-// All that a mistake must explain. Many results are a NaN; the trace says which mistake made it.
+// All that a mistake must explain. Many results are a NaN, and the trace says which mistake made
+// it.
 static std::string shown(const std::vector<Step>& trace, float result) {
   std::string all;
   const auto add = [&](float value) {

@@ -80,7 +80,7 @@ wait-too-few: no-wait; no-wait before-wait
   nothing waits for the tile that is added
 )");
 
-// Warp 0's run: the copies in flight at each sum, and the barriers.
+// Warp 0's run, with the copies in flight at each sum, and the barriers.
 struct Flights {
   std::string text;
   int overlaps = 0, barriers = 0;

@@ -11,7 +11,7 @@
 namespace FA_BACKEND::ex08 {
 
 constexpr float NEG_INF = -std::numeric_limits<float>::infinity();
-constexpr float MAX_GROWTH = 8.0f;  // log2: weights reach 256
+constexpr float MAX_GROWTH = 8.0f;  // log2, so that weights reach 256
 
 // Returns the largest x of the four lanes that share a row. All 32 lanes call it, and it takes two
 // shuffles.

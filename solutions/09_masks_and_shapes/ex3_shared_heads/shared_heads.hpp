@@ -8,8 +8,8 @@
 
 constexpr int64_t ELEMENT = 2;  // bytes of a number
 
-// [batch, heads, len, dim], all in bytes: the start of its first row, and the distances from one
-// batch, head and row to the next. The elements of a row are contiguous.
+// [batch, heads, len, dim], all in bytes, which are the start of its first row, and the distances
+// from one batch, head and row to the next. The elements of a row are contiguous.
 struct Tensor {
   int64_t start;
   int64_t batch, head, row;

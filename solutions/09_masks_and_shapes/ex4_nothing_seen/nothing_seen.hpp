@@ -19,7 +19,7 @@ struct State {
 inline float subtrahend(float m) { return m == NEG_INF ? 0.0f : m; }
 
 // m' = max(m, largest of s),   l and o *= e^(scale (m - m'))
-// s: a tile of scores; the score of a masked key is -inf. scale > 0.
+// s is a tile of scores, where the score of a masked key is -inf. scale > 0.
 inline void raise_row_max(State& state, const std::vector<float>& s, float scale) {
   float m_new = state.m;
   for (const float score : s) m_new = std::max(m_new, score);

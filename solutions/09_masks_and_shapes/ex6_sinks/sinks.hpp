@@ -17,7 +17,7 @@ struct State {
 };
 
 // Returns the state of one of a row's four lanes, 0 to 3, before the first key. The lanes' l and o
-// will be added up. sink: compared with scale s; -inf: none. scale > 0.
+// will be added up. sink is compared with scale s, and -inf is no sink. scale > 0.
 inline State first_state(float sink, float scale, int lane) {
   return {sink / scale, lane == 0 ? 1.0f : 0.0f, 0.0f};
 }

@@ -11,7 +11,7 @@
 inline int kv_tile_of(int block, const Grid& grid) { return grid.kv_tiles - 1 - block; }
 
 // Returns how many additions to dQ of tile q_tile must have happened before the block of kv_tile
-// may add to it. Called only if q_tile sees kv_tile: kv_tile <= grid.last_kv_tile(q_tile).
+// may add to it. Called only if q_tile sees kv_tile, that is, kv_tile <= grid.last_kv_tile(q_tile).
 inline int turn_of(int kv_tile, int q_tile, const Grid& grid) {
   return grid.last_kv_tile(q_tile) - kv_tile;
 }

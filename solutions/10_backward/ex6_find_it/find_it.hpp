@@ -11,7 +11,7 @@ constexpr double STEP = 1e-4;       // h
 constexpr double TOLERANCE = 1e-6;  // largest error of a right gradient
 
 struct Finding {
-  int tensor = -1, element = -1;  // -1: nothing is wrong
+  int tensor = -1, element = -1;  // -1 if nothing is wrong
 };
 
 // The element whose gradient is farthest from its central difference, if that is farther than

@@ -7,9 +7,9 @@
 
 namespace FA_BACKEND::ex13 {
 
-// A tile of K is at `smem`, a multiple of 1024: panels one after the other, each of `rows` keys
-// (a multiple of 8). In a panel a key has a line of `line_bytes`: 128, 64 or 32 bytes, which
-// is also the span of the swizzle. An element, bf16 or fp16, has 2 bytes.
+// A tile of K is at `smem`, a multiple of 1024, as panels one after the other, each of `rows` keys
+// (a multiple of 8). In a panel a key has a line of `line_bytes`: 128, 64 or 32 bytes, which is
+// also the span of the swizzle. An element, bf16 or fp16, has 2 bytes.
 FA_HOST_DEVICE inline uint64_t k_descriptor(uint32_t smem, uint32_t rows, uint32_t line_bytes,
                                             uint32_t step) {
   const uint32_t steps = line_bytes / 32;  // of a line

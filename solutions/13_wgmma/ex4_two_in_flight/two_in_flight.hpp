@@ -8,12 +8,13 @@ namespace FA_BACKEND::ex13 {
 
 constexpr int KEYS = 16;  // per tile
 
-// All 128 threads of a warpgroup call it; all tiles are in shared memory. For each tile, 0 to
+// All 128 threads of a warpgroup call it, and all tiles are in shared memory. For each tile, 0 to
 // num_tiles - 1, in this order:
 //
-//   steps.multiply(S, tile)   four wgmma: the scores of that tile into S, one of the two of S_rmem.
+//   steps.multiply(S, tile) four wgmma, which put the scores of that tile into S, one of the two of
+//   S_rmem.
 //                             It has no fence, no commit, no wait.
-//   steps.use(S, tile)        ordinary instructions: they read these scores, and write to S.
+//   steps.use(S, tile) ordinary instructions, which read these scores, and write to S.
 //
 // While one tile is used, the next shall be in flight.
 template <class Steps>

@@ -2,8 +2,8 @@
 // Copies and products do not count. A loader arrives once for all copies that it issues, and a
 // consumer arrives once per tile, after the tensor cores have read the tile for the last time.
 
-// The threads that use the buffers of a ring. Each buffer has one `full` and one `empty`; a tile of
-// K and one of V come to it together.
+// The threads that use the buffers of a ring. Each buffer has one `full` and one `empty`, and a
+// tile of K and one of V come to it together.
 struct Cast {
   int loaders;     // threads of the producer. For each tile each of them waits at empty, expects
                    // the bytes of its copies at full, in one call, and issues them

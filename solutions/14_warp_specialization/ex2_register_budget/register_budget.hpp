@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-// A block has one producer warpgroup and `consumers` consumer warpgroups, 1 to 7 of them: with the
+// A block has one producer warpgroup and `consumers` consumer warpgroups, 1 to 7 of them, with the
 // producer no more than 1024 threads. It runs alone on its multiprocessor. A register budget is a
 // number for each thread.
 

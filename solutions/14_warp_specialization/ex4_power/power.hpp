@@ -35,9 +35,9 @@ inline double utilization(const Launch& launch) {
 // The energy of one floating-point operation in pJ, 10^-12 joules. A watt is a joule a second.
 inline double picojoules(const Launch& launch) { return launch.watts / tflops(launch); }
 
-// `after` is the better kernel: a higher utilization. In parts of `before`, speed has
-// gained a part of that gain; the rest was lost to the lower clock: 0 if speed has gained as much,
-// 1 if nothing, more than 1 if it has lost.
+// `after` is the better kernel, with a higher utilization. In parts of `before`, speed has gained a
+// part of that gain, and the rest was lost to the lower clock. Returns 0 if speed has gained as
+// much, 1 if nothing, more than 1 if it has lost.
 inline double paid_back(const Launch& before, const Launch& after) {
   const double gain = utilization(after) / utilization(before) - 1;
   const double faster = tflops(after) / tflops(before) - 1;

@@ -14,7 +14,7 @@ inline std::vector<float> smooth(std::vector<float>& K, int dim) {
   return mean;
 }
 
-// lse: log-sum-exp of a query's scores with the smoothed keys. Returns the log-sum-exp of the
+// lse is the log-sum-exp of a query's scores with the smoothed keys. Returns the log-sum-exp of the
 // scores with the original K. A score is scale * q . k.
 inline float corrected(float lse, const std::vector<float>& q, const std::vector<float>& mean,
                        float scale) {

@@ -17,7 +17,7 @@ inline int chunk_of(int rank, Half half, int ranks) {
 }
 
 // The part that a rank computes at a step for one half of its queries and one half of the keys that
-// it holds then: those of rank `rank - step`, round the ring.
+// it holds then, which are those of rank `rank - step`, round the ring.
 inline Quarter quarter_at(int rank, int step, int ranks, Half queries, Half keys) {
   const int owner = (rank + ranks - step) % ranks;
   const int q_chunk = chunk_of(rank, queries, ranks), k_chunk = chunk_of(owner, keys, ranks);

@@ -12,7 +12,8 @@
 using ch19::Request, ch19::Tag, ch19::Transport;
 
 // Calls use() once with the keys of each rank, its own first, then those of the rank before, ….
-// here: this rank's keys, in the first of two buffers; coming: the second one, of the same size.
+// here has this rank's keys, in the first of two buffers, and coming is the second one, of the same
+// size.
 inline void use_all_keys(Transport& transport, std::span<float> here, std::span<float> coming,
                          const std::function<void(std::span<const float>)>& use) {
   const int rank = transport.rank(), ranks = transport.ranks();

@@ -11,8 +11,8 @@ namespace FA_BACKEND::ex22 {
 // A row of a panel has 128 bytes, and its 16-byte chunk c is stored at chunk c ^ row % 8.
 constexpr int KEYS = 32, ROW_BYTES = 128, PANEL_BYTES = KEYS * ROW_BYTES;
 
-// One warp has the 16 rows of dS.T from `row` (a multiple of 16), in STEPS operands A [16, 16]:
-// dS_rmem[s] holds queries 16 s to 16 s + 15.
+// One warp has the 16 rows of dS.T from `row` (a multiple of 16), in STEPS operands A [16, 16],
+// where dS_rmem[s] holds queries 16 s to 16 s + 15.
 template <int STEPS>
 FA_DEVICE void store_dS(uint32_t dS_smem, int row, const uint32_t (&dS_rmem)[STEPS][4]) {
   const int lane = lane_index();

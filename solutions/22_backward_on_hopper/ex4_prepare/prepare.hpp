@@ -8,7 +8,7 @@ struct Prepared {
   float LSE_log2, D;
 };
 
-// For one row of queries: O and dO have head_dim elements. LSE is the natural logarithm of the sum
+// For one row of queries, O and dO have head_dim elements. LSE is the natural logarithm of the sum
 // of the row's exponentials, and -Inf if all of its keys are masked. `exists` is false for the rows
 // of the last tile that are past the end of Q, whose O, dO and LSE are not in memory.
 inline Prepared prepare(const float* O, const float* dO, int head_dim, float LSE, bool exists) {

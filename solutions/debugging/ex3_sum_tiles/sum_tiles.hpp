@@ -6,7 +6,7 @@
 namespace FA_BACKEND::debugging {
 
 constexpr int NUM_THREADS = 64;
-constexpr uint32_t CHUNK_BYTES = 16;  // 4 floats: a thread's part of a tile
+constexpr uint32_t CHUNK_BYTES = 16;  // 4 floats, a thread's part of a tile
 
 // A tile is one row of NUM_THREADS chunks. Thread t copies chunk t, and adds up the first float of
 // chunk 63 - t, which the other warp has copied.
