@@ -44,33 +44,41 @@ struct Pattern {
   int bytes;
   Lanes lanes;
   long counted;  // on the GPU, in wavefronts of shared memory or sectors of global memory
+  int line;      // of the file
 };
 
-// Reads the rows of access_patterns.csv: instruction,bytes,32 elements or -,counted.
+// Reads access_patterns.csv. A row has 32 elements (- for a lane that does nothing) and, for each
+// "instruction bytes" that the first row names, the count or nothing. Each count is a pattern.
 inline std::vector<Pattern> read_patterns(const std::string& path) {
   std::ifstream file(path);
-  std::vector<Pattern> patterns;
-  std::string row;
-  std::getline(file, row);  // column names
-  while (std::getline(file, row)) {
+  std::string row, field, element;
+  std::getline(file, row);
+  std::istringstream names(row);
+  std::getline(names, field, ',');
+  std::vector<Pattern> columns, patterns;
+  for (Pattern column{}; std::getline(names, field, ','); columns.push_back(column)) {
+    std::istringstream(field) >> element >> column.bytes;
+    column.kind = element == "load_shared"    ? Access::kLoadShared
+                  : element == "store_shared" ? Access::kStoreShared
+                  : element == "load_global"  ? Access::kLoadGlobal
+                                              : Access::kStoreGlobal;
+  }
+  for (int line = 2; std::getline(file, row); ++line) {
     std::istringstream fields(row);
-    std::string name, bytes, elements, element;
-    Pattern pattern;
-    std::getline(fields, name, ',');
-    std::getline(fields, bytes, ',');
-    std::getline(fields, elements, ',');
-    fields >> pattern.counted;
-    pattern.kind = name == "load_shared"    ? Access::kLoadShared
-                   : name == "store_shared" ? Access::kStoreShared
-                   : name == "load_global"  ? Access::kLoadGlobal
-                                            : Access::kStoreGlobal;
-    pattern.bytes = std::stoi(bytes);
-    std::istringstream list(elements);
-    for (int& lane : pattern.lanes.element) {
-      if (!(list >> element)) throw std::runtime_error(path + ": fewer than 32 lanes: " + row);
+    std::getline(fields, field, ',');
+    std::istringstream elements(field);
+    Lanes lanes;
+    for (int& lane : lanes.element) {
+      if (!(elements >> element)) throw std::runtime_error(path + ": fewer than 32 lanes: " + row);
       lane = element == "-" ? -1 : std::stoi(element);
     }
-    patterns.push_back(pattern);
+    for (Pattern pattern : columns) {
+      if (!std::getline(fields, field, ',') || field.empty()) continue;
+      pattern.lanes = lanes;
+      pattern.counted = std::stol(field);
+      pattern.line = line;
+      patterns.push_back(pattern);
+    }
   }
   return patterns;
 }

@@ -22,20 +22,22 @@ METRICS = {
 
 def main():
     rows = list(csv.reader(TABLE.open()))
+    cells = [(y, x) for y, row in enumerate(rows) for x, cell in enumerate(row) if y and x and cell]
     output = subprocess.run(
         ["ncu", "--clock-control", "none", "--csv", "--page", "raw",
          "--metrics", ",".join(METRICS.values()), sys.argv[1], str(TABLE)],
         stdout=subprocess.PIPE, text=True, check=True).stdout
     counted = list(csv.reader(line for line in output.splitlines() if line.startswith('"')))
     names, kernels = counted[0], [row for row in counted[1:] if row[0].isdigit()]
-    if len(kernels) != len(rows) - 1:
-        sys.exit(f"error: {len(kernels)} kernels were counted, the table has {len(rows) - 1} rows")
+    if len(kernels) != len(cells):
+        sys.exit(f"error: {len(kernels)} kernels were counted, the table has {len(cells)} counts")
     differ = 0
-    print(",".join(rows[0]))
-    for row, kernel in zip(rows[1:], kernels):
-        count = kernel[names.index(METRICS[row[0]])].replace(",", "")
-        differ += count != row[3]
-        print(",".join([*row[:3], count]))
+    for (y, x), kernel in zip(cells, kernels):
+        count = kernel[names.index(METRICS[rows[0][x].split()[0]])].replace(",", "")
+        differ += count != rows[y][x]
+        rows[y][x] = count
+    for row in rows:
+        print(",".join(row))
     print(f"{differ} of {len(kernels)} differ from the table", file=sys.stderr)
     return 1 if differ else 0
 

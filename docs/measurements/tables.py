@@ -691,8 +691,9 @@ SUMMARY = re.compile(r"SUMMARY: (\d+) (?:errors|hazards)")
 
 def trim_runs(text, path):
     """Returns for runs under lines `== COMMAND`, each ended by `exit N`: the sanitizer and its
-    errors if there was one, the program, its arguments, its exit status and its check."""
-    rows = []
+    errors if there was one, the program, its arguments, its exit status and its check. Runs under
+    several sanitizers with the same result are one row."""
+    runs = {}
     for run in re.split(r"(?m)^== ", text)[1:]:
         command, _, rest = run.partition("\n")
         status = re.search(r"(?m)^exit (\d+)$", rest)
@@ -703,12 +704,13 @@ def trim_runs(text, path):
         check, errors = CHECKED.search(rest), SUMMARY.search(rest)
         if tool and not errors:
             raise Problem(f"{path}: `{command}` has no summary of errors")
-        rows.append([tool and tool[1], program, arguments, errors and errors[1], status[1],
-                     *(check.groups() if check else [None] * 4)])
-    if not rows:
+        result = (program, arguments, errors and errors[1], status[1],
+                  *(check.groups() if check else [None] * 4))
+        runs.setdefault(result, []).append(tool[1] if tool else "")
+    if not runs:
         raise Problem(f"{path}: no line `== COMMAND`")
-    return kept.write({}, ["tool", "program", "arguments", "errors", "exit", "check", "max_error", "bound",
-                           "rows"], rows)
+    return kept.write({}, ["tools", "program", "arguments", "errors", "exit", "check", "max_error", "bound",
+                           "rows"], [[" ".join(tools), *result] for result, tools in runs.items()])
 
 
 KEEP = {"peers": keep_peers, "cpu": keep_cpu, "crossover": keep_crossover, "memory": keep_memory,

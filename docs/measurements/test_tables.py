@@ -368,11 +368,14 @@ class TestRuns(unittest.TestCase):
            "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)\nexit 0\n"
            "== ch04 --shape 1,1,1,1,64\nerror: none\nexit 2\n")
 
-    def test_a_row_per_run(self):
-        _, rows = kept.read(tables.trim_runs(self.RAW, "raw"))
+    def test_a_row_per_result(self):
+        again = self.RAW.partition("== ch04")[0].replace("racecheck", "memcheck")
+        failed = again.replace("SUMMARY: 0", "SUMMARY: 1")
+        _, rows = kept.read(tables.trim_runs(self.RAW + again + failed, "raw"))
         self.assertEqual([list(row.values()) for row in rows], [
-            ["racecheck", "ch03", "--device gpu", "0", "0", "passed", "4.0e-03", "2.9e-02", "140 of 140"],
-            ["", "ch04", "--shape 1,1,1,1,64", "", "2", "", "", "", ""]])
+            ["racecheck memcheck", "ch03", "--device gpu", "0", "0", "passed", "4.0e-03", "2.9e-02", "140 of 140"],
+            ["", "ch04", "--shape 1,1,1,1,64", "", "2", "", "", "", ""],
+            ["memcheck", "ch03", "--device gpu", "1", "0", "passed", "4.0e-03", "2.9e-02", "140 of 140"]])
 
     def test_what_is_refused(self):
         for raw, why in ((self.RAW.replace("exit 0", ""), "no line `exit N`"),
@@ -384,11 +387,11 @@ class TestRuns(unittest.TestCase):
     def test_what_is_kept_has_no_error(self):
         for name, count in (("tests", 126), ("sanitizer", 232)):
             _, rows = kept.read((tables.H200 / f"{name}.csv").read_text(encoding="utf-8"))
-            self.assertEqual(len(rows), count)
+            self.assertEqual(sum(len(row["tools"].split()) or 1 for row in rows), count)
             for row in rows:
                 self.assertIn(row["errors"], ("", "0"))
                 self.assertIn(row["exit"], ("", "0"))
-            self.assertEqual([row["tool"] == "" for row in rows], [name == "tests"] * count)
+            self.assertEqual({row["tools"] == "" for row in rows}, {name == "tests"})
 
 
 class TestSweep(Folder):
