@@ -66,6 +66,24 @@ TEST_CASE("stmatrix: rows 128 bytes apart meet in the same banks, unless they ar
   }
 }
 
+void store_tile(float value) {
+  for (int i = 0; i < 4; ++i) store_shared<float>(number(thread_index(), i), value);
+}
+void make_tile() {
+  store_tile(1.0f);
+  fence_proxy_async();
+  block_sync();
+}
+void issue_add(float* sums, uint32_t bytes = kBytes, uint32_t offset = 0) {
+  bulk_reduce_add(sums, dynamic_smem() + offset, bytes);
+  tma_store_commit();
+}
+void add_and_wait(float* sums, uint32_t bytes = kBytes, uint32_t offset = 0) {
+  if (thread_index() > 0) return;
+  issue_add(sums, bytes, offset);
+  tma_store_wait<0>();
+}
+
 // All blocks add their tile to the same elements.
 void adds(float* sums) {
   for (int i = 0; i < 4; ++i)
@@ -73,19 +91,14 @@ void adds(float* sums) {
                         static_cast<float>((thread_index() + i * kThreads) * (block_index() + 1)));
   fence_proxy_async();
   block_sync();
-  if (thread_index() == 0) {
-    bulk_reduce_add(sums, dynamic_smem(), kBytes);
-    tma_store_commit();
-    tma_store_wait<0>();
-  }
+  add_and_wait(sums);
 }
 
 TEST_CASE("bulk_reduce_add: every block's numbers are in the sum") {
   Buffer<float> sums(kFloats, "sums");
   for (uint64_t seed = 0; seed < 5; ++seed) {
     std::fill_n(sums.data(), kFloats, 1.0f);
-    Config config;
-    config.schedule_seed = seed;
+    Config config{.schedule_seed = seed};
     const Report report =
         fa::simt::run(config, [&] { launch(adds, 4, kThreads, kSmem, sums.data()); });
     CHECK(texts(report) == "");
@@ -108,28 +121,18 @@ void twins(Kernel kernel, const char* hazard, int blocks = 1) {
       hazard);
 }
 
-void store_tile(float value) {
-  for (int i = 0; i < 4; ++i) store_shared<float>(number(thread_index(), i), value);
-}
-
 void no_fence(float* sums, bool broken) {
   store_tile(1.0f);
   if (!broken) fence_proxy_async();
   block_sync();
-  if (thread_index() > 0) return;
-  bulk_reduce_add(sums, dynamic_smem(), kBytes);
-  tma_store_commit();
-  tma_store_wait<0>();
+  add_and_wait(sums);
 }
 
 // The tile is overwritten before the copy engine has read it.
 void next_tile_too_early(float* sums, bool broken) {
-  store_tile(1.0f);
-  fence_proxy_async();
-  block_sync();
+  make_tile();
   if (thread_index() == 0) {
-    bulk_reduce_add(sums, dynamic_smem(), kBytes);
-    tma_store_commit();
+    issue_add(sums);
     if (!broken) tma_store_wait_read<0>();
   }
   block_sync();
@@ -143,14 +146,8 @@ void clears_in_the_same_launch(float* sums, bool broken) {
     store_global(sums, 0.0f);
     fence_proxy_async_global();
   }
-  store_tile(1.0f);
-  fence_proxy_async();
-  block_sync();
-  if (thread_index() == 0) {
-    bulk_reduce_add(sums, dynamic_smem(), kBytes);
-    tma_store_commit();
-    tma_store_wait<0>();
-  }
+  make_tile();
+  add_and_wait(sums);
 }
 
 // An ordinary store before the bulk add, to the same element.
@@ -162,20 +159,14 @@ void no_global_fence(float* sums, bool broken) {
     if (!broken) fence_proxy_async_global();
   }
   block_sync();
-  if (thread_index() > 0) return;
-  bulk_reduce_add(sums, dynamic_smem(), kBytes);
-  tma_store_commit();
-  tma_store_wait<0>();
+  add_and_wait(sums);
 }
 
 // The sum is read after a wait that covers the reads of shared memory only.
 void sum_read_too_early(float* sums, bool broken) {
-  store_tile(1.0f);
-  fence_proxy_async();
-  block_sync();
+  make_tile();
   if (thread_index() == 0) {
-    bulk_reduce_add(sums, dynamic_smem(), kBytes);
-    tma_store_commit();
+    issue_add(sums);
     broken ? tma_store_wait_read<0>() : tma_store_wait<0>();
   }
   block_sync();
@@ -184,14 +175,9 @@ void sum_read_too_early(float* sums, bool broken) {
 
 // The older of two groups has been waited for, the newer one not.
 void newer_group(float* sums, bool broken) {
-  store_tile(1.0f);
-  fence_proxy_async();
-  block_sync();
+  make_tile();
   if (thread_index() > 0) return;
-  for (int half = 0; half < 2; ++half) {
-    bulk_reduce_add(sums + half * kFloats / 2, dynamic_smem(), kBytes / 2);
-    tma_store_commit();
-  }
+  for (int half = 0; half < 2; ++half) issue_add(sums + half * kFloats / 2, kBytes / 2);
   tma_store_wait_read<0>();
   tma_store_wait<1>();
   store_global(sums + (broken ? kFloats / 2 : 0), 0.0f);
@@ -209,12 +195,9 @@ void flag_too_early(float* sums, int* flag, bool broken) {
     }
     return;
   }
-  store_tile(1.0f);
-  fence_proxy_async();
-  block_sync();
+  make_tile();
   if (thread_index() > 0) return;
-  bulk_reduce_add(sums, dynamic_smem(), kBytes);
-  tma_store_commit();
+  issue_add(sums);
   if (!broken) tma_store_wait<0>();
   if (broken && kReadOnly) tma_store_wait_read<0>();
   store_release(flag, 1);
@@ -229,30 +212,17 @@ void stmatrix_without_fence(float* sums, bool broken) {
     if (!broken) fence_proxy_async();
   }
   block_sync();
-  if (thread_index() > 0) return;
-  bulk_reduce_add(sums, dynamic_smem(), kBytes);
-  tma_store_commit();
-  tma_store_wait<0>();
+  add_and_wait(sums);
 }
 
 void outside(float* sums, bool broken) {
-  store_tile(1.0f);
-  fence_proxy_async();
-  block_sync();
-  if (thread_index() > 0) return;
-  bulk_reduce_add(sums + (broken ? 4 : 0), dynamic_smem(), kBytes);
-  tma_store_commit();
-  tma_store_wait<0>();
+  make_tile();
+  add_and_wait(sums + (broken ? 4 : 0));
 }
 
 void misaligned(float* sums, bool broken) {
-  store_tile(1.0f);
-  fence_proxy_async();
-  block_sync();
-  if (thread_index() > 0) return;
-  bulk_reduce_add(sums, dynamic_smem() + (broken ? 8 : 0), kBytes - 16);
-  tma_store_commit();
-  tma_store_wait<0>();
+  make_tile();
+  add_and_wait(sums, kBytes - 16, broken ? 8 : 0);
 }
 
 TEST_CASE("a bulk add: its hazards, each with a twin that has none") {

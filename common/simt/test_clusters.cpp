@@ -93,8 +93,7 @@ TEST_CASE("cluster_sync orders what the blocks of a cluster do in global memory"
   check_twins(two_rounds, "global_race");
   check_twins(exchange, "global_race", 8);
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    Config config;
-    config.schedule_seed = seed;
+    Config config{.schedule_seed = seed};
     Memory memory;
     run_kernel(exchange, memory, config, false);
     for (int i = 0; i < kGrid * kThreads; ++i) {
@@ -191,8 +190,7 @@ void warp_returns_after_a_store(float*, float* y, int*, bool broken) {
 
 TEST_CASE("threads that have returned are not waited for") {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
-    Config config;
-    config.schedule_seed = seed;
+    Config config{.schedule_seed = seed};
     Memory memory;
     CHECK(texts(run_kernel(returns_early, memory, config, false, 4)) == "");
     for (const int block : {0, 2, 3, 4, 6, 7}) {
@@ -258,9 +256,7 @@ TEST_CASE("deadlock: which threads wait where") {
         std::string::npos);
   for (const Kernel kernel : {one_block_looks_elsewhere, flag_behind_the_barrier}) {
     for (const uint64_t seed : {0, 3}) {
-      Config config;
-      config.schedule_seed = seed;
-      config.threads = 2;
+      Config config{.schedule_seed = seed, .threads = 2};
       Memory memory, intact;
       const Report report = run_kernel(kernel, memory, config, true);
       CHECK(kinds(report) == "deadlock");
@@ -319,8 +315,7 @@ TEST_CASE("leave_out: by place and by label; all warps but one") {
   CHECK(intact.synchronizations[0].label == "x is written");
   for (const std::string& name :
        {std::string("x is written"), to_string(intact.synchronizations[0].where)}) {
-    Config config;
-    config.leave_out = {{.site = name}};
+    Config config{.leave_out = {{.site = name}}};
     const Report report = run_kernel(exchange, memory, config, false);
     CHECK(kinds(report) == "global_race");
     CHECK(report.synchronizations[0].left_out);
@@ -331,9 +326,7 @@ TEST_CASE("leave_out: by place and by label; all warps but one") {
 
 TEST_CASE("counters and events: one for each warp, and an estimate") {
   Memory memory;
-  Config config;
-  config.events = true;
-  config.event_blocks = kGrid;
+  Config config{.events = true, .event_blocks = kGrid};
   const Report report = run_kernel(two_rounds, memory, config, false);
   CHECK(report.counters.barriers == int64_t{kGrid} * 2 * 4);
   CHECK(is_estimate(report.counters, "barriers"));
@@ -388,9 +381,7 @@ TEST_CASE("many clusters over several CPU threads") {
   for (const int threads : {1, 2, 4}) {
     for (uint64_t seed = 0; seed < 4; ++seed) {
       for (int& each : y) each = -1;
-      Config config;
-      config.threads = threads;
-      config.schedule_seed = seed;
+      Config config{.schedule_seed = seed, .threads = threads};
       const Report report = fa::simt::run(config, [&] {
         launch(around, {.grid = {kWidth, kHeight}, .block = 64, .cluster = {2, 2}}, x.data(),
                y.data());
@@ -425,9 +416,7 @@ TEST_CASE("an exception in one block unwinds the others of its cluster") {
   int waited = 0;  // launches in which another block had reached cluster_sync before
   for (uint64_t seed = 0; seed < 8; ++seed) {
     for (const int bad_block : {0, 2, 3, -1}) {
-      Config config;
-      config.threads = 1;
-      config.schedule_seed = seed;
+      Config config{.schedule_seed = seed, .threads = 1};
       Alive alive;
       const auto run = [&] {
         fa::simt::run(config, [&] {
@@ -448,8 +437,7 @@ TEST_CASE("an exception in one block unwinds the others of its cluster") {
 }
 
 TEST_CASE("without hazards a deadlock is an exception") {
-  Config config;
-  config.hazards = false;
+  Config config{.hazards = false};
   Memory memory;
   CHECK_THROWS_WITH_AS(run_kernel(one_block_waits_elsewhere, memory, config, true),
                        doctest::Contains("deadlock: no thread can continue"), std::runtime_error);

@@ -4,11 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <set>
-#include <string>
 
-#include "common/simt/device.hpp"
-#include "common/simt/simt.hpp"
+#include "common/simt/test_twins.hpp"
 
 namespace {
 
@@ -20,14 +17,6 @@ constexpr int kThreads = 64;
 constexpr uint32_t kSmem = kThreads * 16;
 
 uint32_t chunk(int i) { return dynamic_smem() + static_cast<uint32_t>(i) * 16; }
-
-std::string kinds(const Report& report) {
-  std::set<std::string> names;
-  for (const fa::simt::Hazard& hazard : report.hazards) names.insert(hazard_name(hazard.kind));
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
-  return text;
-}
 
 // One thread records what it sees of its bytes after each step.
 void watch(const float* in, float* seen) {
@@ -59,8 +48,7 @@ TEST_CASE("bytes land when their thread waits for their group, and are NaN until
   Buffer<float> in(12, "in"), seen(8, "seen");
   for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<float>(i);
   for (bool hazards : {false, true}) {
-    fa::simt::Config config;
-    config.hazards = hazards;
+    fa::simt::Config config{.hazards = hazards};
     const Report report = fa::simt::run(config, [&] {
       launch(watch, 1, 1, 64, static_cast<const float*>(in.data()), seen.data());
     });

@@ -85,9 +85,7 @@ Counters counters_of(const Config& config, uint32_t stride, int grid) {
 
 TEST_CASE("counters of a small kernel") {
   for (uint64_t seed = 0; seed < 6; ++seed) {
-    Config config;
-    config.schedule_seed = seed;
-    config.threads = 1;
+    Config config{.schedule_seed = seed, .threads = 1};
     const Counters column = counters_of(config, 128, 1);
     CHECK(column.ldmatrix_instructions == 1);
     CHECK(column.mma_instructions == 0);
@@ -170,8 +168,7 @@ TEST_CASE("lanes are put together to warp instructions by line and by turn") {
 
 TEST_CASE("events tell what each warp did, in its order") {
   Buffer<float> in(128, "in"), out(128, "out");
-  Config config;
-  config.events = true;
+  Config config{.events = true};
   const Report report = fa::simt::run(config, [&] {
     launch(copy_and_read, 2, 32, kSmem, static_cast<const float*>(in.data()), out.data(), 16u);
   });
@@ -208,8 +205,7 @@ TEST_CASE("what a lane does alone is counted at once, and not kept until the war
   Buffer<float> in(128, "in"), out(1, "out");
   for (const bool others_wait : {false, true}) {
     for (uint64_t seed = 0; seed < 4; ++seed) {
-      Config config;
-      config.schedule_seed = seed;
+      Config config{.schedule_seed = seed};
       size_t kept = 0;
       const Report report = fa::simt::run(config, [&] {
         launch(a_lane_alone, 1, 32, 0, static_cast<const float*>(in.data()), out.data(), kLoads,

@@ -19,8 +19,7 @@ using fa::simt::Report;
 constexpr int kThreads = 128;
 
 Report run_kernel(void (*kernel)(bool), bool broken, uint64_t seed) {
-  Config config;
-  config.schedule_seed = seed;
+  Config config{.schedule_seed = seed};
   return fa::simt::run(config, [&] { launch(kernel, 3, kThreads, 1024, broken); });
 }
 
@@ -85,8 +84,7 @@ void warps_at_different_lines(float* out) {
 TEST_CASE("warps may wait for each other at different lines") {
   Buffer<float> out(kThreads, "out");
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    Config config;
-    config.schedule_seed = seed;
+    Config config{.schedule_seed = seed};
     const Report report = fa::simt::run(
         config, [&] { launch(warps_at_different_lines, 1, kThreads, 1024, out.data()); });
     CHECK(report.hazards.empty());
@@ -207,8 +205,7 @@ TEST_CASE("the report names both places") {
 }
 
 TEST_CASE("without hazard checks, divergence is an error instead of a hang") {
-  Config config;
-  config.hazards = false;
+  Config config{.hazards = false};
   CHECK_THROWS_WITH_AS(fa::simt::run(config, [] { launch(half_a_warp, 1, kThreads, 0, true); }),
                        doctest::Contains("barrier_divergence"), std::runtime_error);
 }
@@ -232,9 +229,7 @@ TEST_CASE("an exception in a kernel comes out of launch, and all threads are unw
   for (int who : {0, 31, 64, 127}) {
     for (uint64_t seed = 0; seed < 8; ++seed) {
       int alive = 0;
-      Config config;
-      config.schedule_seed = seed;
-      config.threads = 1;
+      Config config{.schedule_seed = seed, .threads = 1};
       CHECK_THROWS_WITH_AS(
           fa::simt::run(config, [&] { launch(throws_in_the_middle, 2, kThreads, 0, &alive, who); }),
           "TODO(ex1): copy the tile", std::logic_error);
@@ -251,8 +246,7 @@ void counts_guards(int* alive, bool broken) {
 
 TEST_CASE("threads are unwound after divergence too") {
   int alive = 0;
-  Config config;
-  config.threads = 1;
+  Config config{.threads = 1};
   const Report report =
       fa::simt::run(config, [&] { launch(counts_guards, 2, kThreads, 0, &alive, true); });
   CHECK(!report.hazards.empty());

@@ -4,12 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <set>
 #include <string>
 
-#include "common/simt/device.hpp"
 #include "common/simt/fiber.hpp"
-#include "common/simt/simt.hpp"
+#include "common/simt/test_twins.hpp"
 
 namespace {
 
@@ -22,14 +20,6 @@ using fa::simt::Report;
 constexpr int kGrid = 6;
 constexpr int kThreads = 64;
 
-std::string kinds(const Report& report) {
-  std::set<std::string> names;
-  for (const fa::simt::Hazard& hazard : report.hazards) names.insert(hazard_name(hazard.kind));
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
-  return text;
-}
-
 struct Memory {
   Buffer<float> x{kGrid * kThreads, "x"};
   Buffer<float> sum{kThreads, "sum"};
@@ -39,9 +29,7 @@ struct Memory {
 using Kernel = void (*)(float* x, float* sum, int* flag, bool broken);
 
 Report run_kernel(Kernel kernel, Memory& memory, bool broken, uint64_t seed, int threads) {
-  Config config;
-  config.schedule_seed = seed;
-  config.threads = threads;
+  Config config{.schedule_seed = seed, .threads = threads};
   return fa::simt::run(config, [&] {
     launch(kernel, kGrid, kThreads, 0, memory.x.data(), memory.sum.data(), memory.flag.data(),
            broken);

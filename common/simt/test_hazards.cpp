@@ -3,12 +3,9 @@
 
 #include <doctest/doctest.h>
 
-#include <functional>
-#include <set>
 #include <string>
 
-#include "common/simt/device.hpp"
-#include "common/simt/simt.hpp"
+#include "common/simt/test_twins.hpp"
 
 namespace {
 
@@ -23,22 +20,12 @@ constexpr uint32_t kSmem = kThreads * 16;
 
 uint32_t chunk(int i) { return dynamic_smem() + static_cast<uint32_t>(i) * 16; }
 
-std::string kinds(const Report& report) {
-  std::set<std::string> names;
-  for (const fa::simt::Hazard& hazard : report.hazards) names.insert(hazard_name(hazard.kind));
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
-  return text;
-}
-
 // `in` and `out` have one 16-byte chunk per thread.
 using Kernel = void (*)(const float* in, float* out, bool broken);
 
 Report run_kernel(Kernel kernel, bool broken, uint64_t seed = 0) {
   Buffer<float> in(kThreads * 4, "in"), out(kThreads * 4, "out");
-  Config config;
-  config.schedule_seed = seed;
-  config.events = true;
+  Config config{.schedule_seed = seed, .events = true};
   return fa::simt::run(config, [&] {
     launch(kernel, 1, kThreads, kSmem, static_cast<const float*>(in.data()), out.data(), broken);
   });
@@ -55,57 +42,67 @@ TEST_CASE("a view that ends leaves the buffer behind it registered") {
   CHECK(fa::simt::describe_address(parent.data() + 3) == "parent[3]");
 }
 
-void check_twins(Kernel kernel, HazardKind expected) {
-  for (uint64_t seed = 0; seed < 20; ++seed) {
-    CAPTURE(seed);
-    const Report wrong = run_kernel(kernel, true, seed);
-    CHECK(kinds(wrong) == hazard_name(expected));
-    CHECK(kinds(run_kernel(kernel, false, seed)) == "");
-    for (const fa::simt::Hazard& hazard : wrong.hazards) {
-      CHECK(hazard.count > 0);
-      CHECK(hazard.where.line > 0);
-      CHECK(std::string(hazard.where.file) == "common/simt/test_hazards.cpp");
-      CHECK(hazard.text.find(hazard_name(expected)) != std::string::npos);
-    }
-  }
+void check_twins(std::initializer_list<Kernel> kernels, HazardKind expected) {
+  for (const Kernel kernel : kernels)
+    fa::simt::check_twins(
+        [&](const Config& config, bool broken) {
+          const Report report = run_kernel(kernel, broken, config.schedule_seed);
+          for (const fa::simt::Hazard& hazard : report.hazards)
+            CHECK(std::string(hazard.where.file) == "common/simt/test_hazards.cpp");
+          return report;
+        },
+        hazard_name(expected));
+}
+
+void copy_chunk(const float* in) {
+  cp_async_16(chunk(thread_index()), in + 4 * thread_index(), 16);
+  cp_async_commit();
+}
+void read_chunk(float* out, int i) {
+  store_global(out + thread_index(), load_shared<float>(chunk(i)));
+}
+void fill_chunk(int i) {
+  for (uint32_t offset = 0; offset < 16; offset += 4) store_shared<uint32_t>(chunk(i) + offset, 0);
+}
+// Reads a matrix for each of N groups of 8 lanes.
+template <int N>
+void read_rows(float* out, uint32_t row) {
+  uint32_t r[N];
+  if constexpr (N == 1)
+    ldmatrix_x1(r, row);
+  else
+    ldmatrix_x4(r, row);
+  store_global(out + thread_index(), static_cast<float>(r[0]));
 }
 
 void missing_wait(const float* in, float* out, bool broken) {
   const int t = thread_index();
-  cp_async_16(chunk(t), in + 4 * t, 16);
-  cp_async_commit();
+  copy_chunk(in);
   if (!broken) cp_async_wait<0>();
   block_sync();
-  store_global(out + t, load_shared<float>(chunk(kThreads - 1 - t)));
+  read_chunk(out, kThreads - 1 - t);
 }
 
 // The wait comes after the read. Another group is in flight, so the wait must count groups.
 void wait_for_too_few(const float* in, float* out, bool broken) {
   const int t = thread_index();
-  cp_async_16(chunk(t), in + 4 * t, 16);
-  cp_async_commit();
+  copy_chunk(in);
   cp_async_commit();  // an empty group
-  if (broken)
-    cp_async_wait<2>();
-  else
-    cp_async_wait<1>();
+  broken ? cp_async_wait<2>() : cp_async_wait<1>();
   block_sync();
-  store_global(out + t, load_shared<float>(chunk((t + 32) % kThreads)));
+  read_chunk(out, (t + 32) % kThreads);
   cp_async_wait<0>();
 }
 
 void own_bytes_in_flight(const float* in, float* out, bool broken) {
   const int t = thread_index();
-  cp_async_16(chunk(t), in + 4 * t, 16);
-  cp_async_commit();
+  copy_chunk(in);
   if (!broken) cp_async_wait<0>();
-  store_global(out + t, load_shared<float>(chunk(t)));  // its own bytes, so no barrier is needed
+  read_chunk(out, t);  // its own bytes, so no barrier is needed
 }
 
 TEST_CASE("read_before_wait") {
-  check_twins(missing_wait, HazardKind::kReadBeforeWait);
-  check_twins(wait_for_too_few, HazardKind::kReadBeforeWait);
-  check_twins(own_bytes_in_flight, HazardKind::kReadBeforeWait);
+  check_twins({missing_wait, wait_for_too_few, own_bytes_in_flight}, HazardKind::kReadBeforeWait);
 }
 
 void missing_barrier(const float* in, float* out, bool broken) {
@@ -121,39 +118,33 @@ void store_without_barrier(const float* in, float* out, bool broken) {
   const int t = thread_index();
   store_shared<float>(chunk(t), load_global(in + t));
   if (!broken) block_sync();
-  store_global(out + t, load_shared<float>(chunk(kThreads - 1 - t)));
+  read_chunk(out, kThreads - 1 - t);
 }
 
 // Copied in an earlier epoch and waited for in this one, so the barrier has to come after the wait.
 void barrier_before_wait(const float* in, float* out, bool broken) {
   const int t = thread_index();
-  cp_async_16(chunk(t), in + 4 * t, 16);
-  cp_async_commit();
+  copy_chunk(in);
   block_sync();
   cp_async_wait<0>();
   if (!broken) block_sync();
-  store_global(out + t, load_shared<float>(chunk(kThreads - 1 - t)));
+  read_chunk(out, kThreads - 1 - t);
 }
 
 // ldmatrix waits for all lanes but orders no memory accesses, so their stores need a warp_sync.
 void ldmatrix_without_warp_sync(const float*, float* out, bool broken) {
   const int t = thread_index();
-  for (uint32_t i = 0; i < 16; i += 4) store_shared<uint32_t>(chunk(t) + i, 0);
+  fill_chunk(t);
   if (!broken) warp_sync();
-  uint32_t r[4];
-  ldmatrix_x4(r, chunk(t));
-  store_global(out + t, static_cast<float>(r[0]));
+  read_rows<4>(out, chunk(t));
 }
 
 void copy_without_warp_sync(const float* in, float* out, bool broken) {
   const int t = thread_index();
-  cp_async_16(chunk(t), in + 4 * t, 16);
-  cp_async_commit();
+  copy_chunk(in);
   cp_async_wait<0>();
   if (!broken) warp_sync();
-  uint32_t r[4];
-  ldmatrix_x4(r, chunk(t));
-  store_global(out + t, static_cast<float>(r[0]));
+  read_rows<4>(out, chunk(t));
 }
 
 void shuffle_is_no_barrier(const float*, float* out, bool broken) {
@@ -161,7 +152,7 @@ void shuffle_is_no_barrier(const float*, float* out, bool broken) {
   store_shared<float>(chunk(t), 1.0f);
   shfl_xor(1.0f, 1);
   if (!broken) warp_sync();
-  store_global(out + t, load_shared<float>(chunk(t ^ 1)));
+  read_chunk(out, t ^ 1);
 }
 
 // This includes the lane that stored the bytes, because the other 31 lanes receive them as well.
@@ -171,19 +162,14 @@ void one_lane_stores_for_ldmatrix(const float*, float* out, bool broken) {
     for (uint32_t i = 0; i < 8 * 16; i += 4) store_shared<uint32_t>(chunk(t) + i, 0);
   }
   if (!broken) warp_sync();
-  uint32_t r[1];
-  ldmatrix_x1(r, chunk(t));
-  store_global(out + t, static_cast<float>(r[0]));
+  read_rows<1>(out, chunk(t));
 }
 
 TEST_CASE("read_before_barrier") {
-  check_twins(missing_barrier, HazardKind::kReadBeforeBarrier);
-  check_twins(store_without_barrier, HazardKind::kReadBeforeBarrier);
-  check_twins(barrier_before_wait, HazardKind::kReadBeforeBarrier);
-  check_twins(ldmatrix_without_warp_sync, HazardKind::kReadBeforeBarrier);
-  check_twins(copy_without_warp_sync, HazardKind::kReadBeforeBarrier);
-  check_twins(one_lane_stores_for_ldmatrix, HazardKind::kReadBeforeBarrier);
-  check_twins(shuffle_is_no_barrier, HazardKind::kReadBeforeBarrier);
+  check_twins(
+      {missing_barrier, store_without_barrier, barrier_before_wait, ldmatrix_without_warp_sync,
+       copy_without_warp_sync, one_lane_stores_for_ldmatrix, shuffle_is_no_barrier},
+      HazardKind::kReadBeforeBarrier);
 }
 
 void overwrite(const float* in, float*, bool broken) {
@@ -198,15 +184,13 @@ void overwrite(const float* in, float*, bool broken) {
 // The next copy starts while other warps still read. The emulator checks it when it is issued.
 void copy_over_a_tile_in_use(const float* in, float* out, bool broken) {
   const int t = thread_index();
-  cp_async_16(chunk(t), in + 4 * t, 16);
-  cp_async_commit();
+  copy_chunk(in);
   cp_async_wait<0>();
   block_sync();
   uint32_t r[4];
   ldmatrix_x4(r, chunk((t + 32) % kThreads));
   if (!broken) block_sync();
-  cp_async_16(chunk(t), in + 4 * t, 16);
-  cp_async_commit();
+  copy_chunk(in);
   cp_async_wait<0>();
   store_global(out + t, static_cast<float>(r[0]));
 }
@@ -226,16 +210,15 @@ void overwrite_what_the_lane_before_reads(const float*, float* out, bool broken)
   const int t = thread_index();
   store_shared<float>(chunk(t), 1.0f);
   block_sync();
-  store_global(out + t, load_shared<float>(chunk(t | 1)));
+  read_chunk(out, t | 1);
   if (!broken) warp_sync();
   if (t % 2 == 1) store_shared<float>(chunk(t), 2.0f);
 }
 
 TEST_CASE("overwrite_while_read") {
-  check_twins(overwrite, HazardKind::kOverwriteWhileRead);
-  check_twins(copy_over_a_tile_in_use, HazardKind::kOverwriteWhileRead);
-  check_twins(overwrite_what_the_lane_before_reads, HazardKind::kOverwriteWhileRead);
-  check_twins(overwrite_within_a_warp, HazardKind::kOverwriteWhileRead);
+  check_twins({overwrite, copy_over_a_tile_in_use, overwrite_what_the_lane_before_reads,
+               overwrite_within_a_warp},
+              HazardKind::kOverwriteWhileRead);
 }
 
 void two_writers(const float*, float*, bool broken) {
@@ -245,8 +228,7 @@ void two_writers(const float*, float*, bool broken) {
 
 void two_copies_in_flight(const float* in, float*, bool broken) {
   const int t = thread_index();
-  cp_async_16(chunk(t), in + 4 * t, 16);
-  cp_async_commit();
+  copy_chunk(in);
   if (!broken) cp_async_wait<0>();
   cp_async_16(chunk(t), in, 16);
   cp_async_commit();
@@ -261,16 +243,14 @@ void writers_of_two_warps(const float*, float*, bool broken) {
 }
 
 TEST_CASE("write_write") {
-  check_twins(two_writers, HazardKind::kWriteWrite);
-  check_twins(two_copies_in_flight, HazardKind::kWriteWrite);
-  check_twins(writers_of_two_warps, HazardKind::kWriteWrite);
+  check_twins({two_writers, two_copies_in_flight, writers_of_two_warps}, HazardKind::kWriteWrite);
 }
 
 void uninitialized(const float*, float* out, bool broken) {
   const int t = thread_index();
   if (!broken || t != 5) store_shared<float>(chunk(t), 1.0f);
   block_sync();
-  store_global(out + t, load_shared<float>(chunk(kThreads - 1 - t)));
+  read_chunk(out, kThreads - 1 - t);
 }
 
 // Past the last row, although the row itself exists, because ldmatrix reads 16 bytes and not 8.
@@ -279,14 +259,11 @@ void half_a_row(const float*, float* out, bool broken) {
   store_shared<double>(chunk(t), 1.0);
   if (!broken) store_shared<double>(chunk(t) + 8, 1.0);
   warp_sync();
-  uint32_t r[1];
-  ldmatrix_x1(r, chunk(t));
-  store_global(out + t, static_cast<float>(r[0]));
+  read_rows<1>(out, chunk(t));
 }
 
 TEST_CASE("uninitialized_read") {
-  check_twins(uninitialized, HazardKind::kUninitializedRead);
-  check_twins(half_a_row, HazardKind::kUninitializedRead);
+  check_twins({uninitialized, half_a_row}, HazardKind::kUninitializedRead);
   CHECK(run_kernel(uninitialized, true).hazards[0].thread == kThreads - 1 - 5);
 }
 
@@ -301,7 +278,7 @@ void shared_copy_before_the_start(const float* in, float*, bool broken) {
 
 void ldmatrix_behind_the_end(const float*, float*, bool broken) {
   const int t = thread_index();
-  for (uint32_t i = 0; i < 16; i += 4) store_shared<uint32_t>(chunk(t) + i, 0);
+  fill_chunk(t);
   block_sync();
   uint32_t r[4];
   ldmatrix_x4(r, chunk(broken ? t + 1 : t));
@@ -336,14 +313,10 @@ void copy_of_too_much(const float* in, float*, bool broken) {
 }
 
 TEST_CASE("out_of_bounds, shared and global") {
-  check_twins(shared_store_behind_the_end, HazardKind::kOutOfBounds);
-  check_twins(shared_copy_before_the_start, HazardKind::kOutOfBounds);
-  check_twins(ldmatrix_behind_the_end, HazardKind::kOutOfBounds);
-  check_twins(global_load_behind_the_end, HazardKind::kOutOfBounds);
-  check_twins(global_store_before_the_start, HazardKind::kOutOfBounds);
-  check_twins(global_copy_over_the_end, HazardKind::kOutOfBounds);
-  check_twins(wild_pointer, HazardKind::kOutOfBounds);
-  check_twins(copy_of_too_much, HazardKind::kOutOfBounds);
+  check_twins({shared_store_behind_the_end, shared_copy_before_the_start, ldmatrix_behind_the_end,
+               global_load_behind_the_end, global_store_before_the_start, global_copy_over_the_end,
+               wild_pointer, copy_of_too_much},
+              HazardKind::kOutOfBounds);
   const Report report = run_kernel(global_load_behind_the_end, true);
   CHECK(report.hazards[0].thread == 3);
   CHECK(report.hazards[0].text.find("in[256]") != std::string::npos);
@@ -358,7 +331,7 @@ void misaligned_copy(const float* in, float*, bool broken) {
 
 void misaligned_row(const float*, float*, bool broken) {
   const int t = thread_index();
-  for (uint32_t i = 0; i < 16; i += 4) store_shared<uint32_t>(chunk(t) + i, 0);
+  fill_chunk(t);
   block_sync();
   uint32_t r[1];
   ldmatrix_x1(r, chunk(t % 32) + (broken ? 8 : 0));
@@ -371,19 +344,16 @@ void misaligned_load(const float* in, float* out, bool broken) {
 }
 
 TEST_CASE("misaligned") {
-  check_twins(misaligned_copy, HazardKind::kMisaligned);
-  check_twins(misaligned_row, HazardKind::kMisaligned);
-  check_twins(misaligned_load, HazardKind::kMisaligned);
+  check_twins({misaligned_copy, misaligned_row, misaligned_load}, HazardKind::kMisaligned);
 }
 
 // Barriers and waits that a run leaves out by place and by label.
 void two_tiles(const float* in, float* out, bool) {
   const int t = thread_index();
-  cp_async_16(chunk(t), in + 4 * t, 16);
-  cp_async_commit();
+  copy_chunk(in);
   cp_async_wait<0>("landed");
   block_sync("tile complete");
-  store_global(out + t, load_shared<float>(chunk(kThreads - 1 - t)));
+  read_chunk(out, kThreads - 1 - t);
   block_sync("tile read");
   store_shared<float>(chunk(t), 1.0f);
 }
@@ -391,9 +361,7 @@ void two_tiles(const float* in, float* out, bool) {
 TEST_CASE("a run without one barrier or one wait") {
   const auto run_without = [](const fa::simt::LeaveOut& leave_out, uint64_t seed) {
     Buffer<float> in(kThreads * 4, "in"), out(kThreads * 4, "out");
-    Config config;
-    config.schedule_seed = seed;
-    config.leave_out = {leave_out};
+    Config config{.schedule_seed = seed, .leave_out = {leave_out}};
     return fa::simt::run(config, [&] {
       launch(two_tiles, 1, kThreads, kSmem, static_cast<const float*>(in.data()), out.data(),
              false);

@@ -100,8 +100,7 @@ TEST_CASE("a stack overflow is an error message, and the emulator continues") {
   for (const auto kernel : {small_arrays, one_large_array}) {
     for (const int who : {0, 5, 63}) {
       int alive = 0;
-      Config config;
-      config.threads = 1;
+      Config config{.threads = 1};
       const std::string expected =
           "local arrays of thread " + std::to_string(who) + " of block 0 exceed 256 KB";
       CHECK_THROWS_WITH_AS(
@@ -144,8 +143,7 @@ class MemoryLimit {
 };
 
 TEST_CASE("without stacks for all CPU threads, fewer run; without any, a sentence says so") {
-  Config config;
-  config.threads = 4;
+  Config config{.threads = 4};
   CHECK(runs(config, 8, 32));  // starts the CPU threads
   {
     const MemoryLimit limit(bytes_in_use() + (size_t{1200} << 20));  // a block of 1024 reserves 768
@@ -163,8 +161,7 @@ TEST_CASE("without stacks for all CPU threads, fewer run; without any, a sentenc
 
 TEST_CASE("blocks on several CPU threads") {
   for (const int threads : {1, 2, 8}) {
-    Config config;
-    config.threads = threads;
+    Config config{.threads = threads};
     CHECK(runs(config, 20, 96));
   }
 }

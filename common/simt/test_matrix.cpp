@@ -226,8 +226,7 @@ TEST_CASE("warp_any tells every lane of the warp, and no other, whether one lane
   for (const uint32_t votes : cases) {
     for (const uint32_t next : cases) {
       for (const uint64_t seed : {0, 1, 2, 3}) {
-        fa::simt::Config config;
-        config.schedule_seed = seed;
+        fa::simt::Config config{.schedule_seed = seed};
         const fa::simt::Report report =
             fa::simt::run(config, [&] { launch(vote_kernel, 1, 64, 0, out.data(), votes, next); });
         CHECK(report.hazards.empty());

@@ -30,6 +30,9 @@ std::string twins(Kernel kernel, const std::string& expected) {
       [=](const Config& config, bool broken) { return run_kernel(kernel, config, broken); },
       expected);
 }
+void twins(std::initializer_list<Kernel> kernels, const std::string& expected) {
+  for (const Kernel kernel : kernels) twins(kernel, expected);
+}
 
 void init(int i, int arrivals) {
   if (thread_index() == 0) {
@@ -38,12 +41,17 @@ void init(int i, int arrivals) {
   }
 }
 
+// Initializes mbarriers 0, 1, … for these arrivals, and synchronizes the block.
+void ready(std::initializer_list<int> arrivals) {
+  int i = 0;
+  for (const int count : arrivals) init(i++, count);
+  block_sync();
+}
+
 // A ring of one buffer. Every producer arrives at `full`, and one lane of each consumer warp at
 // `empty`.
 void ring(float* out, bool broken) {
-  init(0, kHalf);
-  init(1, 2);
-  block_sync();
+  ready({kHalf, 2});
   const int t = thread_index() % kHalf;
   float sum = 0;
   for (int tile = 0; tile < 5; ++tile) {
@@ -65,8 +73,7 @@ TEST_CASE("a ring of one buffer between two full and empty mbarriers") {
   Buffer<float> out(kThreads, "out");
   for (uint64_t seed = 0; seed < 100; ++seed) {
     CAPTURE(seed);
-    Config config;
-    config.schedule_seed = seed;
+    Config config{.schedule_seed = seed};
     const Report report =
         fa::simt::run(config, [&] { launch(ring, 1, kThreads, kSmem, out.data(), false); });
     CHECK(texts(report) == "");
@@ -103,27 +110,15 @@ TEST_CASE("a fresh mbarrier: parity 1 is complete, parity 0 is not; then they ta
 
 // A successful wait orders the arriving thread's accesses before those of the waiting thread.
 // Without the wait they are unordered.
+template <bool TRY>
 void flag(float* out, bool broken) {
-  init(0, 1);
-  block_sync();
+  ready({1});
   if (thread_index() == 5) {
     store_shared<float>(word(0), 1.0f);
     mbarrier_arrive(barrier(0));
   } else if (thread_index() == 70) {
-    if (!broken) mbarrier_wait(barrier(0), 0);
-    store_global(out, load_shared<float>(word(0)));
-  }
-}
-
-// The same with the kernel's own loop around try_wait.
-void flag_by_try_wait(float* out, bool broken) {
-  init(0, 1);
-  block_sync();
-  if (thread_index() == 5) {
-    store_shared<float>(word(0), 1.0f);
-    mbarrier_arrive(barrier(0));
-  } else if (thread_index() == 70) {
-    while (!broken && !mbarrier_try_wait(barrier(0), 0)) {
+    if (!TRY && !broken) mbarrier_wait(barrier(0), 0);
+    while (TRY && !broken && !mbarrier_try_wait(barrier(0), 0)) {  // the kernel's own loop
     }
     store_global(out, load_shared<float>(word(0)));
   }
@@ -131,8 +126,7 @@ void flag_by_try_wait(float* out, bool broken) {
 
 // One lane arrives for its warp, so accesses of the other lanes need a warp_sync before.
 void arrives_for_its_warp(float* out, bool broken) {
-  init(0, 1);
-  block_sync();
+  ready({1});
   const int t = thread_index();
   if (t < 32) {
     store_shared<float>(word(t), 1.0f);
@@ -145,27 +139,21 @@ void arrives_for_its_warp(float* out, bool broken) {
 }
 
 TEST_CASE("arrive releases, a successful wait acquires") {
-  twins(flag, "read_before_barrier");
-  twins(flag_by_try_wait, "read_before_barrier");
-  twins(arrives_for_its_warp, "read_before_barrier");
+  twins({flag<false>, flag<true>, arrives_for_its_warp}, "read_before_barrier");
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    Config config;
-    config.schedule_seed = seed;
+    Config config{.schedule_seed = seed};
     CHECK(kinds(run_kernel(ring, config, true)) != "");
   }
 }
 
 void one_arrival_too_few(float*, bool broken) {
-  init(0, 3);
-  block_sync();
+  ready({3});
   if (thread_index() < (broken ? 2 : 3)) mbarrier_arrive(barrier(0));
   if (thread_index() >= kHalf) mbarrier_wait(barrier(0), 0);
 }
 
 void producer_starts_with_parity_0(float*, bool broken) {
-  init(0, 1);
-  init(1, 1);
-  block_sync();
+  ready({1, 1});
   for (int tile = 0; tile < 2; ++tile) {
     if (thread_index() == 0) {
       mbarrier_wait(barrier(1), broken ? tile & 1 : (tile & 1) ^ 1);
@@ -178,8 +166,7 @@ void producer_starts_with_parity_0(float*, bool broken) {
 }
 
 void looks_for_ever(float*, bool broken) {
-  init(0, 1);
-  block_sync();
+  ready({1});
   if (thread_index() == 0 && !broken) mbarrier_arrive(barrier(0));
   if (thread_index() == 40) {
     while (!mbarrier_try_wait(barrier(0), 0)) {
@@ -200,8 +187,7 @@ TEST_CASE("deadlock: which mbarrier, which phase, how many arrivals") {
 
 // The expected bytes are never copied.
 void expects_bytes(float*, bool broken) {
-  init(0, 1);
-  block_sync();
+  ready({1});
   if (thread_index() == 0) mbarrier_arrive_expect_tx(barrier(0), broken ? 64 : 0);
   if (thread_index() == 32) mbarrier_wait(barrier(0), 0);
 }
@@ -230,16 +216,12 @@ void arrives_once_more(float*, bool broken) {
 TEST_CASE("transaction_mismatch") {
   const std::string text = twins(expects_bytes, "transaction_mismatch");
   CHECK(text.find("phase 0 (parity 0) is missing 64 bytes") != std::string::npos);
-  twins(expects_bytes_and_goes, "transaction_mismatch");
-  twins(expects_too_much, "transaction_mismatch");
-  twins(arrives_once_more, "transaction_mismatch");
+  twins({expects_bytes_and_goes, expects_too_much, arrives_once_more}, "transaction_mismatch");
 }
 
 // The arriving thread does not wait for the waiting one, so it may be two phases ahead.
 void runs_ahead(float*, bool broken) {
-  init(0, 1);
-  init(1, 1);
-  block_sync();
+  ready({1, 1});
   for (int phase = 0; phase < 3; ++phase) {
     if (thread_index() == 0) {
       mbarrier_arrive(barrier(0));
@@ -254,9 +236,7 @@ void runs_ahead(float*, bool broken) {
 
 // The consumer does not flip its parity, so it waits for phase 0 a second time.
 void parity_not_flipped(float*, bool broken) {
-  init(0, 1);
-  init(1, 1);
-  block_sync();
+  ready({1, 1});
   for (int phase = 0; phase < 2; ++phase) {
     if (thread_index() == 0) {
       mbarrier_wait(barrier(1), (phase & 1) ^ 1);
@@ -270,8 +250,7 @@ void parity_not_flipped(float*, bool broken) {
 
 // Passes the number of a phase instead of its last bit.
 void phase_for_parity(float*, bool broken) {
-  init(0, 1);
-  block_sync();
+  ready({1});
   if (thread_index() == 0) {
     for (int phase = 0; phase < 3; ++phase) {
       mbarrier_arrive(barrier(0));
@@ -282,15 +261,13 @@ void phase_for_parity(float*, bool broken) {
 
 // A consumer that starts with the producer's parity passes immediately.
 void consumer_starts_with_parity_1(float*, bool broken) {
-  init(0, 1);
-  block_sync();
+  ready({1});
   if (thread_index() == 0) mbarrier_arrive(barrier(0));
   if (thread_index() == 32) mbarrier_wait(barrier(0), broken ? 1 : 0);
 }
 
 TEST_CASE("wait_wrong_phase") {
-  twins(runs_ahead, "wait_wrong_phase");
-  twins(parity_not_flipped, "wait_wrong_phase");
+  twins({runs_ahead, parity_not_flipped}, "wait_wrong_phase");
   CHECK(twins(phase_for_parity, "wait_wrong_phase").find("waits for parity 2") !=
         std::string::npos);
   twins(consumer_starts_with_parity_1, "wait_wrong_phase");
@@ -298,8 +275,7 @@ TEST_CASE("wait_wrong_phase") {
 
 // A thread may wait again for a phase that it knows, or learn about phases from another thread.
 void waits_again(float* out, bool) {
-  init(0, 1);
-  block_sync();
+  ready({1});
   if (thread_index() == 0) {
     store_shared<float>(word(0), 1.0f);
     mbarrier_arrive(barrier(0));
@@ -316,8 +292,7 @@ void waits_again(float* out, bool) {
 
 TEST_CASE("waits that are right") {
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    Config config;
-    config.schedule_seed = seed;
+    Config config{.schedule_seed = seed};
     const Report report = run_kernel(waits_again, config, false);
     CHECK(texts(report) == "");
   }
@@ -331,8 +306,7 @@ void used_before_init(float*, bool broken) {
 }
 
 void never_initialized(float*, bool broken) {
-  init(0, 1);
-  block_sync();
+  ready({1});
   if (thread_index() == 0) mbarrier_arrive(barrier(broken ? 1 : 0));
 }
 
@@ -344,8 +318,7 @@ void used_after_inval(float*, bool broken) {
 }
 
 void tile_over_an_mbarrier(float*, bool broken) {
-  init(0, 1);
-  block_sync();
+  ready({1});
   if (thread_index() != 0) return;
   store_shared<float>(broken ? barrier(0) + 4 : word(0), 1.0f);
   mbarrier_arrive(barrier(0));
@@ -369,10 +342,8 @@ TEST_CASE("mbarriers that are not there") {
   const std::string text = twins(used_before_init, "uninitialized_read");
   CHECK(text.find("the mbarrier at byte 0, and no mbarrier_init is ordered before") !=
         std::string::npos);
-  twins(never_initialized, "uninitialized_read");
-  twins(used_after_inval, "uninitialized_read");
-  twins(tile_over_an_mbarrier, "write_write");
-  twins(initialized_twice, "write_write");
+  twins({never_initialized, used_after_inval}, "uninitialized_read");
+  twins({tile_over_an_mbarrier, initialized_twice}, "write_write");
   twins(misaligned_mbarrier, "misaligned");
   twins(mbarrier_behind_the_end, "out_of_bounds");
 }
@@ -380,8 +351,7 @@ TEST_CASE("mbarriers that are not there") {
 TEST_CASE("a kernel without one of its mbarrier instructions") {
   const auto run = [](const std::string& site, uint64_t seed) {
     Buffer<float> out(kThreads, "out");
-    Config config;
-    config.schedule_seed = seed;
+    Config config{.schedule_seed = seed};
     if (!site.empty()) config.leave_out = {{.site = site}};
     return fa::simt::run(config, [&] { launch(ring, 1, kThreads, kSmem, out.data(), false); });
   };

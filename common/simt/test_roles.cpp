@@ -208,9 +208,7 @@ TEST_CASE("whatever is left out is found: each barrier, wait, fence and expect_t
     for (uint64_t seed = 0; seed < 5; ++seed) {
       CAPTURE(sync.instruction);
       CAPTURE(sync.where.line);
-      Config config;
-      config.schedule_seed = seed;
-      config.leave_out = {{.site = to_string(sync.where)}};
+      Config config{.schedule_seed = seed, .leave_out = {{.site = to_string(sync.where)}}};
       CHECK(kinds(problem.run(config)) != "");
     }
   }
@@ -221,8 +219,7 @@ TEST_CASE("whatever is left out is found: each barrier, wait, fence and expect_t
 
 TEST_CASE("128 x 512 x 128 on one core with all checks") {
   Problem<128, 128> problem(512);
-  Config config;
-  config.threads = 1;
+  Config config{.threads = 1};
   double best = 1e9;
   for (int i = 0; i < 3; ++i) {
     const std::clock_t begin = std::clock();
@@ -278,8 +275,7 @@ TEST_CASE("setmaxnreg: what one warpgroup gives up, others may take") {
 TEST_CASE("elect_one, and a vote on a named barrier") {
   Buffer<float> out(1024, "out");
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    Config config;
-    config.schedule_seed = seed;
+    Config config{.schedule_seed = seed};
     const Report report = fa::simt::run(config, [&] {
       launch(
           +[](float* result) {

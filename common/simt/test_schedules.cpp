@@ -127,8 +127,7 @@ TEST_CASE("schedules differ: a kernel that depends on the order gives different 
   };
   std::vector<std::vector<float>> results;
   for (uint64_t seed = 0; seed < 16; ++seed) {
-    Config config;
-    config.schedule_seed = seed;
+    Config config{.schedule_seed = seed};
     const Report report = fa::simt::run(config, [&] { launch(racy, 1, 64, 16, out.data()); });
     CHECK(!report.hazards.empty());
     results.emplace_back(out.begin(), out.end());

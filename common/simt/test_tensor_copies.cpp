@@ -204,6 +204,20 @@ void fill(int i, TensorMap map, uint32_t bytes = kBox) {
   mbarrier_arrive_expect_tx(barrier(i), bytes);
   tma_load_2d(tile(i), map, 0, 0, barrier(i));
 }
+void wait_and_read(float* out) {
+  mbarrier_wait(barrier(0), 0);
+  store_global(out + thread_index(), read_tile(0));
+}
+void write_tile() {
+  for (int i = 0; i < 4; ++i)
+    store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index() + i * kThreads), 1.0f);
+}
+// Waits until the copy engine has read the tile.
+void store_tile(TensorMap store) {
+  tma_store_2d(store, 0, 0, tile(0));
+  tma_store_commit();
+  tma_store_wait_read<0>();
+}
 
 void reads_before_wait(TensorMap map, TensorMap, float* out, bool broken) {
   init(0, 1);
@@ -278,8 +292,7 @@ TEST_CASE("a tile that is read too early, or overwritten too early") {
   twins(two_copies_to_one_place, "write_write");
   // In a ring, the producer's mbarrier also runs ahead, or two copies overlap.
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    Config config;
-    config.schedule_seed = seed;
+    Config config{.schedule_seed = seed};
     CHECK(texts(run_kernel(overwrites_a_tile_in_use, config, false)) == "");
     CHECK(kinds(run_kernel(overwrites_a_tile_in_use, config, true)) != "");
   }
@@ -288,8 +301,7 @@ TEST_CASE("a tile that is read too early, or overwritten too early") {
 TEST_CASE("a tile holds NaN until a thread waits, then the bytes, as late as possible") {
   Maps maps;
   Buffer<float> out(2, "out");
-  Config config;
-  config.hazards = false;
+  Config config{.hazards = false};
   fa::simt::run(config, [&] {
     launch(
         +[](TensorMap map, float* result) {
@@ -307,26 +319,18 @@ TEST_CASE("a tile holds NaN until a thread waits, then the bytes, as late as pos
   CHECK(std::bit_cast<uint32_t>(out[1]) == 0x0003'0002);
 }
 
-void expects_too_little(TensorMap map, TensorMap, float* out, bool broken) {
+template <uint32_t WRONG>
+void expects(TensorMap map, TensorMap, float* out, bool broken) {
   init(0, 1);
   block_sync();
-  if (thread_index() == 0) fill(0, map, broken ? kBox / 2 : kBox);
-  mbarrier_wait(barrier(0), 0);
-  store_global(out + thread_index(), read_tile(0));
-}
-
-void expects_too_much(TensorMap map, TensorMap, float* out, bool broken) {
-  init(0, 1);
-  block_sync();
-  if (thread_index() == 0) fill(0, map, broken ? kBox * 2 : kBox);
-  mbarrier_wait(barrier(0), 0);
-  store_global(out + thread_index(), read_tile(0));
+  if (thread_index() == 0) fill(0, map, broken ? WRONG : kBox);
+  wait_and_read(out);
 }
 
 TEST_CASE("expected bytes that do not fit") {
-  std::string text = twins(expects_too_little, "transaction_mismatch");
+  std::string text = twins(expects<kBox / 2>, "transaction_mismatch");
   CHECK(text.find("phase 0 (parity 0) has 512 bytes more than it expects") != std::string::npos);
-  text = twins(expects_too_much, "transaction_mismatch");
+  text = twins(expects<2 * kBox>, "transaction_mismatch");
   CHECK(text.find("phase 0 (parity 0) is missing 1024 bytes") != std::string::npos);
 }
 
@@ -342,30 +346,19 @@ void no_init_fence(TensorMap map, TensorMap, float*, bool broken) {
 
 // Ordinary stores, then a tensor store. Each writer executes a fence, then all synchronize.
 void stores_its_tile(TensorMap, TensorMap store, float*, bool broken) {
-  for (int i = 0; i < 4; ++i) {
-    store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index() + i * kThreads), 1.0f);
-  }
+  write_tile();
   if (!broken || thread_index() == 0) fence_proxy_async();
   block_sync();
-  if (thread_index() == 0) {
-    tma_store_2d(store, 0, 0, tile(0));
-    tma_store_commit();
-    tma_store_wait_read<0>();
-  }
+  if (thread_index() == 0) store_tile(store);
 }
 
 // A fence must come after the store that it covers.
 void fences_too_early(TensorMap, TensorMap store, float*, bool broken) {
   if (broken) fence_proxy_async();
-  for (int i = 0; i < 4; ++i) {
-    store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index() + i * kThreads), 1.0f);
-  }
+  write_tile();
   if (!broken) fence_proxy_async();
   block_sync();
-  if (thread_index() != 0) return;
-  tma_store_2d(store, 0, 0, tile(0));
-  tma_store_commit();
-  tma_store_wait_read<0>();
+  if (thread_index() == 0) store_tile(store);
 }
 
 // One warp stores. After the barrier, a fence by the lane that issues is enough. A fence by another
@@ -379,10 +372,7 @@ void fences_behind_the_barrier(TensorMap, TensorMap store, float*, bool broken) 
   block_sync();
   if (lane == (broken ? 30 : 31)) fence_proxy_async();
   shfl_xor(0.0f, 1);
-  if (lane != 31) return;
-  tma_store_2d(store, 0, 0, tile(0));
-  tma_store_commit();
-  tma_store_wait_read<0>();
+  if (lane == 31) store_tile(store);
 }
 
 // Bytes that a tensor copy loaded need no fence, and neither do ordinary reads of them.
@@ -390,15 +380,10 @@ void brought_and_stored(TensorMap map, TensorMap store, float* out, bool broken)
   init(0, 1);
   block_sync();
   if (thread_index() == 0) fill(0, map);
-  mbarrier_wait(barrier(0), 0);
-  store_global(out + thread_index(), read_tile(0));
+  wait_and_read(out);
   if (broken && thread_index() == 3) store_shared<float>(tile(0) + 12, 0.0f);
   block_sync();
-  if (thread_index() == 0) {
-    tma_store_2d(store, 0, 0, tile(0));
-    tma_store_commit();
-    tma_store_wait_read<0>();
-  }
+  if (thread_index() == 0) store_tile(store);
 }
 
 // Ordinary stores, then a tensor copy that overwrites them.
@@ -408,8 +393,7 @@ void copies_over_stores(TensorMap map, TensorMap, float* out, bool broken) {
   if (!broken) fence_proxy_async();
   block_sync();
   if (thread_index() == 0) fill(0, map);
-  mbarrier_wait(barrier(0), 0);
-  store_global(out + thread_index(), read_tile(0));
+  wait_and_read(out);
 }
 
 // A cp.async uses the threads' proxy, so its fence must come after its wait.
@@ -420,27 +404,18 @@ void fences_before_its_copy(TensorMap, TensorMap store, float* out, bool broken)
   cp_async_wait<0>();
   if (!broken) fence_proxy_async();
   block_sync();
-  if (thread_index() == 0) {
-    tma_store_2d(store, 0, 0, tile(0));
-    tma_store_commit();
-    tma_store_wait_read<0>();
-  }
+  if (thread_index() == 0) store_tile(store);
 }
 
 // The fence of a third thread is, or is not, on the path from the threads that store to the thread
 // that issues.
 void fences_on_the_way(TensorMap, TensorMap store, float*, bool broken) {
-  for (int i = 0; i < 4; ++i) {
-    store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index() + i * kThreads), 1.0f);
-  }
+  write_tile();
   if (thread_index() == 33 && broken) fence_proxy_async();
   block_sync();
   if (thread_index() == 33 && !broken) fence_proxy_async();
   block_sync();
-  if (thread_index() != 0) return;
-  tma_store_2d(store, 0, 0, tile(0));
-  tma_store_commit();
-  tma_store_wait_read<0>();
+  if (thread_index() == 0) store_tile(store);
 }
 
 // Ordinary stores to global memory, then a tensor copy of the same bytes.
@@ -454,8 +429,7 @@ void loads_what_was_stored(TensorMap map, TensorMap, float* out, bool broken) {
   if (!broken) fence_proxy_async_global();
   block_sync();
   if (thread_index() == 0) fill(0, map);
-  mbarrier_wait(barrier(0), 0);
-  store_global(out + thread_index(), read_tile(0));
+  wait_and_read(out);
 }
 
 // The issuing thread may execute the fence after the barrier. A fence for shared memory does not
@@ -468,8 +442,7 @@ void fences_global_as_issuer(TensorMap map, TensorMap, float* out, bool broken) 
     broken ? fence_proxy_async() : fence_proxy_async_global();
     fill(0, map);
   }
-  mbarrier_wait(barrier(0), 0);
-  store_global(out + thread_index(), read_tile(0));
+  wait_and_read(out);
 }
 
 void stores_over_stores(TensorMap map, TensorMap store, float*, bool broken) {
@@ -495,13 +468,10 @@ TEST_CASE("missing_proxy_fence, global memory") {
 TEST_CASE("missing_proxy_fence") {
   const std::string text = twins(no_init_fence, "missing_proxy_fence");
   CHECK(text.find("no fence_mbarrier_init of that thread") != std::string::npos);
-  twins(stores_its_tile, "missing_proxy_fence");
-  twins(fences_too_early, "missing_proxy_fence");
-  twins(fences_behind_the_barrier, "missing_proxy_fence");
-  twins(fences_on_the_way, "missing_proxy_fence");
-  twins(brought_and_stored, "missing_proxy_fence");
-  twins(copies_over_stores, "missing_proxy_fence");
-  twins(fences_before_its_copy, "missing_proxy_fence");
+  for (const Kernel kernel :
+       {stores_its_tile, fences_too_early, fences_behind_the_barrier, fences_on_the_way,
+        brought_and_stored, copies_over_stores, fences_before_its_copy})
+    twins(kernel, "missing_proxy_fence");
 }
 
 // The source of a tensor store is overwritten before it has been read.
@@ -511,11 +481,9 @@ void overwrites_what_is_loaded(TensorMap map, TensorMap, float* out, bool broken
   block_sync();
   if (thread_index() == 0) fill(0, map);
   block_sync();
-  auto* const tensor = const_cast<float*>(static_cast<const float*>(map.box.data));
-  if (broken && thread_index() == 33) store_global(tensor + 5, 1.0f);
-  mbarrier_wait(barrier(0), 0);
-  store_global(out + thread_index(), read_tile(0));
-  if (!broken && thread_index() == 33) store_global(tensor + 5, 1.0f);
+  if (broken && thread_index() == 33) store_global(memory_of(map) + 5, 1.0f);
+  wait_and_read(out);
+  if (!broken && thread_index() == 33) store_global(memory_of(map) + 5, 1.0f);
 }
 
 // Another block overwrites them after a flag, which block 0 sets before its load has completed.
@@ -524,8 +492,7 @@ void flag_before_the_load(TensorMap map, int* flag, bool broken) {
     if (thread_index() > 0) return;
     while (load_acquire(flag) == 0) {
     }
-    auto* const tensor = const_cast<float*>(static_cast<const float*>(map.box.data));
-    store_global(tensor + 5, 1.0f);
+    store_global(memory_of(map) + 5, 1.0f);
     return;
   }
   init(0, 1);
@@ -540,9 +507,7 @@ void flag_before_the_load(TensorMap map, int* flag, bool broken) {
 
 // The bytes that a store writes are read after a wait for its reads only.
 void reads_what_is_stored(TensorMap, TensorMap store, float* out, bool broken) {
-  for (int i = 0; i < 4; ++i) {
-    store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index() + i * kThreads), 1.0f);
-  }
+  write_tile();
   fence_proxy_async();
   block_sync();
   if (thread_index() == 0) {
@@ -556,9 +521,7 @@ void reads_what_is_stored(TensorMap, TensorMap store, float* out, bool broken) {
 }
 
 void overwrites_what_is_stored(TensorMap, TensorMap store, float*, bool broken) {
-  for (int i = 0; i < 4; ++i) {
-    store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index() + i * kThreads), 1.0f);
-  }
+  write_tile();
   fence_proxy_async();
   block_sync();
   if (thread_index() == 0) {
@@ -571,9 +534,7 @@ void overwrites_what_is_stored(TensorMap, TensorMap store, float*, bool broken) 
 }
 
 void ends_before_it_is_stored(TensorMap, TensorMap store, float*, bool broken) {
-  for (int i = 0; i < 4; ++i) {
-    store_shared<float>(tile(0) + 4u * static_cast<uint32_t>(thread_index() + i * kThreads), 1.0f);
-  }
+  write_tile();
   fence_proxy_async();
   block_sync();
   if (thread_index() == 0) {
@@ -702,8 +663,7 @@ void stores_above_the_tensor(TensorMap map, TensorMap store, float*, bool broken
 
 TEST_CASE("the event log says which mbarrier, phase and parity, and which box") {
   Maps maps;
-  Config config;
-  config.events = true;
+  Config config{.events = true};
   const auto kernel = +[](TensorMap map, TensorMap store) {
     init(0, 1);
     init(1, 1);
@@ -751,8 +711,7 @@ TEST_CASE("the event log says which mbarrier, phase and parity, and which box") 
 }
 
 TEST_CASE("the event log of a deadlock ends with what each warp waits for") {
-  Config config;
-  config.events = true;
+  Config config{.events = true};
   const auto kernel = +[] {
     init(0, 1);
     block_sync();

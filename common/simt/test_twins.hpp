@@ -35,8 +35,7 @@ inline std::string check_twins(const std::function<Report(const Config&, bool)>&
   std::string findings, said;
   for (uint64_t seed = 0; seed < seeds; ++seed) {
     CAPTURE(seed);
-    Config config;
-    config.schedule_seed = seed;
+    Config config{.schedule_seed = seed};
     const Report intact = run(config, false);
     CAPTURE(texts(intact));
     CHECK(kinds(intact) == "");
@@ -45,7 +44,9 @@ inline std::string check_twins(const std::function<Report(const Config&, bool)>&
     CHECK(kinds(wrong) == expected);
     std::string places;
     for (const Hazard& hazard : wrong.hazards) {
+      CHECK(hazard.count > 0);
       CHECK(hazard.where.line > 0);
+      CHECK(hazard.text.find(hazard_name(hazard.kind)) != std::string::npos);
       places += std::string(hazard_name(hazard.kind)) + std::to_string(hazard.where.line) + " ";
     }
     if (seed == 0) {

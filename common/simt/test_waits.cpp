@@ -3,14 +3,11 @@
 
 #include <doctest/doctest.h>
 
-#include <functional>
-#include <set>
 #include <stdexcept>
 #include <string>
 
 #include "common/simt/block.hpp"
-#include "common/simt/device.hpp"
-#include "common/simt/simt.hpp"
+#include "common/simt/test_twins.hpp"
 
 namespace {
 
@@ -25,14 +22,6 @@ constexpr uint32_t kSmem = kThreads * 16;
 
 uint32_t word(int i) { return dynamic_smem() + static_cast<uint32_t>(i) * 4; }
 
-std::string kinds(const Report& report) {
-  std::set<std::string> names;
-  for (const fa::simt::Hazard& hazard : report.hazards) names.insert(hazard_name(hazard.kind));
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
-  return text;
-}
-
 using Kernel = void (*)(float* out, bool broken);
 
 constexpr int64_t kMaxSteps = 1000;
@@ -40,27 +29,17 @@ constexpr int64_t kMaxSteps = 1000;
 Report run_kernel(Kernel kernel, bool broken, uint64_t seed, int threads = kThreads,
                   int64_t max_steps = kMaxSteps) {
   Buffer<float> out(kThreads, "out");
-  Config config;
-  config.schedule_seed = seed;
-  config.max_steps = max_steps;
+  Config config{.schedule_seed = seed, .max_steps = max_steps};
   return fa::simt::run(config, [&] { launch(kernel, 1, threads, kSmem, out.data(), broken); });
 }
 
-void check_twins(Kernel kernel, const std::string& expected) {
-  std::string findings;
-  for (uint64_t seed = 0; seed < 20; ++seed) {
-    CAPTURE(seed);
-    const Report wrong = run_kernel(kernel, true, seed);
-    CHECK(kinds(wrong) == expected);
-    CHECK(kinds(run_kernel(kernel, false, seed)) == "");
-    std::string places;
-    for (const fa::simt::Hazard& hazard : wrong.hazards) {
-      CHECK(hazard.where.line > 0);
-      places += std::string(hazard_name(hazard.kind)) + std::to_string(hazard.where.line) + " ";
-    }
-    if (seed == 0) findings = places;
-    CHECK(places == findings);
-  }
+void check_twins(std::initializer_list<Kernel> kernels, const std::string& expected) {
+  for (const Kernel kernel : kernels)
+    fa::simt::check_twins(
+        [&](const Config& config, bool broken) {
+          return run_kernel(kernel, broken, config.schedule_seed);
+        },
+        expected);
 }
 
 constexpr int kFull = 1, kEmpty = 2;
@@ -86,11 +65,10 @@ void ring(float* out, bool broken) {
 }
 
 TEST_CASE("named barriers: producers and consumers of a ring") {
-  check_twins(ring, "read_before_barrier");
+  check_twins({ring}, "read_before_barrier");
   Buffer<float> out(kThreads, "out");
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    Config config;
-    config.schedule_seed = seed;
+    Config config{.schedule_seed = seed};
     const Report report =
         fa::simt::run(config, [&] { launch(ring, 1, kThreads, kSmem, out.data(), false); });
     CHECK(report.hazards.empty());
@@ -104,8 +82,7 @@ TEST_CASE("named barriers: producers and consumers of a ring") {
 TEST_CASE("named barriers: the event log says which one, and who only arrives") {
   using fa::simt::EventKind;
   Buffer<float> out(kThreads, "out");
-  Config config;
-  config.events = true;
+  Config config{.events = true};
   const Report report =
       fa::simt::run(config, [&] { launch(ring, 1, kThreads, kSmem, out.data(), false); });
   for (int warp = 0; warp < 4; ++warp) {
@@ -139,11 +116,7 @@ void consumers_do_not_wait(float* out, bool broken) {
     store_shared<float>(word(t), 1.0f);
     barrier_arrive(kFull, kThreads);
   } else {
-    if (broken) {
-      barrier_arrive(kFull, kThreads);
-    } else {
-      barrier_sync(kFull, kThreads);
-    }
+    broken ? barrier_arrive(kFull, kThreads) : barrier_sync(kFull, kThreads);
     store_global(out + t, load_shared<float>(word(t)));
   }
 }
@@ -173,9 +146,8 @@ void another_barrier(float* out, bool broken) {
 }
 
 TEST_CASE("races between warps that synchronize, but not enough") {
-  check_twins(consumers_do_not_wait, "read_before_barrier");
-  check_twins(reads_before_the_first_tile, "uninitialized_read");
-  check_twins(another_barrier, "read_before_barrier");
+  check_twins({consumers_do_not_wait, another_barrier}, "read_before_barrier");
+  check_twins({reads_before_the_first_tile}, "uninitialized_read");
 }
 
 void nobody_fills(float* out, bool broken) {
@@ -209,9 +181,7 @@ void one_role_waits_for_all(float*, bool broken) {
 }
 
 TEST_CASE("deadlock: which threads wait where, for what") {
-  check_twins(nobody_fills, "deadlock");
-  check_twins(each_waits_for_the_other, "deadlock");
-  check_twins(one_role_waits_for_all, "deadlock");
+  check_twins({nobody_fills, each_waits_for_the_other, one_role_waits_for_all}, "deadlock");
   const Report report = run_kernel(nobody_fills, true, 0);
   REQUIRE(report.hazards.size() == 1);
   const std::string& text = report.hazards[0].text;
@@ -223,18 +193,14 @@ TEST_CASE("deadlock: which threads wait where, for what") {
 }
 
 void numbers_that_differ(float*, bool broken) {
-  if (thread_index() < kHalf) {
-    barrier_sync(1, kThreads);
-  } else {
-    barrier_sync(1, broken ? 96 : kThreads);
-  }
+  barrier_sync(1, broken && thread_index() >= kHalf ? 96 : kThreads);
 }
 
 TEST_CASE("a named barrier has one number of threads, and it is possible") {
-  for (uint64_t seed = 0; seed < 20; ++seed) {
-    CHECK(kinds(run_kernel(numbers_that_differ, false, seed)) == "");
-    CHECK(kinds(run_kernel(numbers_that_differ, true, seed)) == "barrier_divergence");
-  }
+  for (uint64_t seed = 0; seed < 20; ++seed)
+    for (const bool broken : {false, true})
+      CHECK(kinds(run_kernel(numbers_that_differ, broken, seed)) ==
+            (broken ? "barrier_divergence" : ""));
   const auto refused = [](int barrier, int threads, const char* why) {
     CHECK_THROWS_WITH_AS(
         launch(
@@ -273,7 +239,7 @@ void warpgroups(float* out, bool broken) {
 }
 
 TEST_CASE("a warpgroup executes an instruction together") {
-  check_twins(warpgroups, "barrier_divergence");
+  check_twins({warpgroups}, "barrier_divergence");
   Buffer<float> out(256, "out");
   const Report report = fa::simt::run({}, [&] {
     launch(
@@ -331,8 +297,7 @@ TEST_CASE("single lanes wait, and what they learn is theirs until they pass it o
   for (uint64_t seed = 0; seed < 20; ++seed) {
     CAPTURE(seed);
     const auto found = [&](Mistake mistake, int arrivals) {
-      Config config;
-      config.schedule_seed = seed;
+      Config config{.schedule_seed = seed};
       Arrivals barrier{arrivals};
       return kinds(fa::simt::run(config, [&] {
         launch(single_lanes, 1, kThreads, kSmem, out.data(), &barrier, mistake);
@@ -387,15 +352,11 @@ void votes_for_ever(float*, bool broken) {
 }
 
 TEST_CASE("a kernel that does not come to an end is ended") {
-  check_twins(counts_for_ever, "deadlock");
-  check_twins(synchronizes_for_ever, "deadlock");
-  check_twins(votes_for_ever, "deadlock");
+  check_twins({counts_for_ever, synchronizes_for_ever, votes_for_ever}, "deadlock");
   CHECK(
       run_kernel(counts_for_ever, true, 0).hazards[0].text.find("has executed 1000 instructions") !=
       std::string::npos);
-  Config config;
-  config.hazards = false;
-  config.max_steps = 1000;
+  Config config{.hazards = false, .max_steps = 1000};
   CHECK_THROWS_WITH_AS(
       fa::simt::run(config, [] { launch(synchronizes_for_ever, 1, 32, 0, nullptr, true); }),
       doctest::Contains("deadlock"), std::runtime_error);

@@ -114,8 +114,7 @@ TEST_CASE("S = Q K^T and O = S V through tensor copies and wgmma, as a loop in d
 TEST_CASE("the example under 100 schedules") {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     CAPTURE(seed);
-    Config config;
-    config.schedule_seed = seed;
+    Config config{.schedule_seed = seed};
     CHECK(texts(check_example<bf16, 64, 64>(config)) == "");
   }
 }
@@ -130,9 +129,7 @@ TEST_CASE("whatever the example leaves out is found") {
       CAPTURE(sync.where.line);
       Buffer<bf16> Q(64 * 64, "Q");
       Buffer<float> S(64 * 64, "S");
-      Config config;
-      config.schedule_seed = seed;
-      config.leave_out = {{.site = to_string(sync.where)}};
+      Config config{.schedule_seed = seed, .leave_out = {{.site = to_string(sync.where)}}};
       const Report report = fa::simt::run(config, [&] {
         hopper_example::launch_multiply_twice<bf16, 64, 64>(Q.data(), Q.data(), Q.data(), S.data(),
                                                             S.data());
@@ -146,8 +143,7 @@ TEST_CASE("whatever the example leaves out is found") {
 }
 
 TEST_CASE("the event log says which descriptors a wgmma has") {
-  Config config;
-  config.events = true;
+  Config config{.events = true};
   const Report report = check_example<bf16, 64, 128>(config);
   constexpr int K = 64 * 128 * 2, V = 2 * K, PANEL = 64 * 128;  // Q is at 0
   constexpr uint64_t WINDOW = 1024;  // start of shared memory on the emulator, as by dynamic_smem()

@@ -50,12 +50,20 @@ void make_tiles(int tiles = 2, bool fence = true) {
   block_sync();
 }
 
+// Issues a product of the two tiles as a commit group.
+void issue(float (&d)[8][4], bool accumulate = false) {
+  wgmma<bf16>(d, tile(0), tile(1), accumulate);
+  wgmma_commit();
+}
+void fence_and_issue(float (&d)[8][4]) {
+  wgmma_fence();
+  issue(d);
+}
+
 void accumulator_read_early(float* out, bool broken) {
   make_tiles();
   float d[8][4];
-  wgmma_fence();
-  wgmma<bf16>(d, tile(0), tile(1), false);
-  wgmma_commit();
+  fence_and_issue(d);
   if (broken) d[1][2] *= 2.0f;
   wgmma_wait<0>(d);
   store_global(out + thread_index(), d[1][2]);
@@ -64,16 +72,9 @@ void accumulator_read_early(float* out, bool broken) {
 void waits_for_too_few(float* out, bool broken) {
   make_tiles();
   float s[8][4], o[8][4];
-  wgmma_fence();
-  wgmma<bf16>(s, tile(0), tile(1), false);
-  wgmma_commit();
-  wgmma<bf16>(o, tile(0), tile(1), false);
-  wgmma_commit();
-  if (broken) {
-    wgmma_wait<2>(s);
-  } else {
-    wgmma_wait<1>(s);
-  }
+  fence_and_issue(s);
+  issue(o);
+  broken ? wgmma_wait<2>(s) : wgmma_wait<1>(s);
   for (auto& column : s) column[0] += 1.0f;
   wgmma_wait<0>(o);
   store_global(out + thread_index(), s[3][0] + o[0][0]);
@@ -97,8 +98,7 @@ void no_fence_at_first(float* out, bool broken) {
   make_tiles();
   float d[8][4];
   if (!broken) wgmma_fence();
-  wgmma<bf16>(d, tile(0), tile(1), false);
-  wgmma_commit();
+  issue(d);
   wgmma_wait<0>(d);
   store_global(out + thread_index(), d[0][0]);
 }
@@ -124,25 +124,16 @@ void no_fence_behind_a_wait(float* out, bool broken) {
 void one_wait_for_two(float* out, bool broken) {
   make_tiles();
   float s[8][4], o[8][4];
-  wgmma_fence();
-  wgmma<bf16>(s, tile(0), tile(1), false);
-  wgmma_commit();
-  wgmma<bf16>(o, tile(0), tile(1), false);
-  wgmma_commit();
-  if (broken) {
-    wgmma_wait<0>(o);
-  } else {
-    wgmma_wait<0>(s, o);
-  }
+  fence_and_issue(s);
+  issue(o);
+  broken ? wgmma_wait<0>(o) : wgmma_wait<0>(s, o);
   store_global(out + thread_index(), s[3][0] + o[0][0]);
 }
 
 void never_waited_for(float*, bool broken) {
   make_tiles();
   float d[8][4];
-  wgmma_fence();
-  wgmma<bf16>(d, tile(0), tile(1), false);
-  wgmma_commit();
+  fence_and_issue(d);
   if (!broken) wgmma_wait<0>(d);
 }
 
@@ -152,9 +143,7 @@ template <int WAY>
 void accumulators_read_early(float* out, bool broken) {
   make_tiles();
   float d[8][4];
-  wgmma_fence();
-  wgmma<bf16>(d, tile(0), tile(1), false);
-  wgmma_commit();
+  fence_and_issue(d);
   if (!broken) wgmma_wait<0>(d);
   float value = 0;
   if (WAY == 0) store_global(out + 128 + thread_index(), d[3][1]);
@@ -170,10 +159,9 @@ TEST_CASE("registers_in_flight: accumulators that are read") {
   const std::string text = twins(accumulators_read_early<0>, "registers_in_flight");
   CHECK(text.find("reads accumulators of this wgmma before its wgmma_wait: it uses them at ") !=
         std::string::npos);
-  twins(accumulators_read_early<1>, "registers_in_flight");
-  twins(accumulators_read_early<2>, "registers_in_flight");
-  twins(accumulators_read_early<3>, "registers_in_flight");
-  twins(accumulators_read_early<4>, "registers_in_flight");
+  for (const Kernel kernel : {accumulators_read_early<1>, accumulators_read_early<2>,
+                              accumulators_read_early<3>, accumulators_read_early<4>})
+    twins(kernel, "registers_in_flight");
 }
 
 TEST_CASE("registers_in_flight") {
@@ -222,11 +210,8 @@ void overlapped(float* out, bool) {
   make_tiles();
   float s[8][4], o[8][4] = {};
   for (int tile_number = 0; tile_number < 3; ++tile_number) {
-    wgmma_fence();
-    wgmma<bf16>(s, tile(0), tile(1), false);
-    wgmma_commit();
-    wgmma<bf16>(o, tile(0), tile(1), true);
-    wgmma_commit();
+    fence_and_issue(s);
+    issue(o, true);
     wgmma_wait<1>(s);
     for (auto& column : s) column[0] *= 2.0f;
     wgmma_wait<0>(o);
@@ -237,8 +222,7 @@ void overlapped(float* out, bool) {
 
 TEST_CASE("two groups in flight, under 100 schedules") {
   for (uint64_t seed = 0; seed < 100; ++seed) {
-    Config config;
-    config.schedule_seed = seed;
+    Config config{.schedule_seed = seed};
     Buffer<float> out(1024, "out");
     const Report report = fa::simt::run(
         config, [&] { launch(overlapped, 1, 2 * kThreads, kSmem, out.data(), false); });
@@ -248,8 +232,7 @@ TEST_CASE("two groups in flight, under 100 schedules") {
 }
 
 TEST_CASE("the event log says how many groups a wgmma_wait leaves in flight") {
-  Config config;
-  config.events = true;
+  Config config{.events = true};
   Buffer<float> out(1024, "out");
   const Report report =
       fa::simt::run(config, [&] { launch(overlapped, 1, kThreads, kSmem, out.data(), false); });
@@ -267,9 +250,7 @@ TEST_CASE("the event log says how many groups a wgmma_wait leaves in flight") {
 void stores_without_proxy_fence(float* out, bool broken) {
   make_tiles(2, !broken);
   float d[8][4];
-  wgmma_fence();
-  wgmma<bf16>(d, tile(0), tile(1), false);
-  wgmma_commit();
+  fence_and_issue(d);
   wgmma_wait<0>(d);
   store_global(out + thread_index(), d[0][0]);
 }
@@ -278,9 +259,7 @@ void stores_without_proxy_fence(float* out, bool broken) {
 void overwritten_while_multiplied(float* out, bool broken) {
   make_tiles();
   float d[8][4];
-  wgmma_fence();
-  wgmma<bf16>(d, tile(0), tile(1), false);
-  wgmma_commit();
+  fence_and_issue(d);
   if (!broken) wgmma_wait<0>(d);
   block_sync();
   store_shared<uint32_t>(dynamic_smem() + 4u * static_cast<uint32_t>(thread_index()), 0);
@@ -296,9 +275,7 @@ void written_by_others(float* out, bool broken) {
   }
   if (!broken) block_sync();
   float d[8][4];
-  wgmma_fence();
-  wgmma<bf16>(d, tile(0), tile(1), false);
-  wgmma_commit();
+  fence_and_issue(d);
   wgmma_wait<0>(d);
   store_global(out + thread_index(), d[0][0]);
 }
@@ -307,8 +284,7 @@ TEST_CASE("operands that another thread is writing") {
   twins(stores_without_proxy_fence, "missing_proxy_fence");
   twins(overwritten_while_multiplied, "overwrite_while_read");
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    Config config;
-    config.schedule_seed = seed;
+    Config config{.schedule_seed = seed};
     CHECK(texts(run_kernel(written_by_others, config, false)) == "");
     CHECK(kinds(run_kernel(written_by_others, config, true)).find("read_before_barrier") !=
           std::string::npos);
@@ -347,10 +323,8 @@ TEST_CASE("bad_descriptor") {
   const std::string text = twins(leaves_shared_memory, "bad_descriptor");
   CHECK(text.find("gives a descriptor for B that leads to byte 49152 of dynamic shared memory, "
                   "which has 49152") != std::string::npos);
-  twins(reserved_bits, "bad_descriptor");
-  twins(a_base_offset, "bad_descriptor");
-  twins(in_the_middle_of_lines, "bad_descriptor");
-  twins(warps_disagree, "bad_descriptor");
+  for (const Kernel kernel : {reserved_bits, a_base_offset, in_the_middle_of_lines, warps_disagree})
+    twins(kernel, "bad_descriptor");
 }
 
 // K's tile has 32 rows, so n = 64 extends into V's tile.
