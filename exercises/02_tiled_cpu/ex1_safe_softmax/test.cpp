@@ -80,48 +80,48 @@ no-max: no-max; no-max-in-double; no-max-in-double sum-in-double
   e^x without the maximum subtracted: above x = 88.7 it is Inf in fp32 (709.8 in double), and Inf /
   Inf is NaN
 not-divided
-  these are the terms e^(x - m); the weights are divided by their sum
+  these are the terms e^(x - m). The weights are divided by their sum
 sum-without-maximum
-  the maximum is subtracted above the line and not in the sum; both need the same factor
+  the maximum is subtracted above the line and not in the sum. Both need the same factor
 numerator-without-maximum
-  the maximum is subtracted in the sum and not above the line; both need the same factor
+  the maximum is subtracted in the sum and not above the line. Both need the same factor
 exponent-upside-down
-  this is e^(m - x), which is largest for the smallest score; it is e^(x - m)
+  this is e^(m - x), which is largest for the smallest score. It should be e^(x - m)
 maximum-added
-  the maximum was added in the exponent; it is subtracted, so that no exponent is above 0
+  the maximum was added in the exponent. It has to be subtracted, so that no exponent is above 0
 minimum-for-maximum
-  the smallest score was subtracted; then the largest exponent is above 0, and may overflow
+  the smallest score was subtracted. Then the largest exponent is above 0, and may overflow
 first-score-subtracted
-  the first score was subtracted, not the largest; an exponent above 88.7 overflows
+  the first score was subtracted, not the largest. An exponent above 88.7 overflows
 first-score-left-out
   the sum begins at the second score
 last-score-left-out
   the sum ends before the last score
 last-score-left-out: last-not-compared
-  the loop for the maximum ends before the last score; if that is the largest, its exponent is above
+  the loop for the maximum ends before the last score. If that is the largest, its exponent is above
   0
 last-term-for-sum
   the weights are divided by the last term, not by the sum of all: += and not =
 summed-while-looking
   the sum was computed in the loop that looks for the maximum, so that each term is relative to the
-  largest score so far; compute the maximum first, or correct the sum (02.2)
+  largest score so far. Compute the maximum first, or correct the sum (02.2)
 divided-while-summing: divided-while-summing; divided-while-summing own-term-too-late
-  each weight was divided by the sum so far; the loop that divides comes after the one that sums
+  each weight was divided by the sum so far. The loop that divides comes after the one that sums
 divided-while-summing: all-in-one-loop
   one loop does everything, so that each weight is relative to the largest score so far and divided
-  by the sum so far; compute first the maximum, then the whole sum, then the weights
+  by the sum so far. Compute first the maximum, then the whole sum, then the weights
 sum-starts-at-one
   the sum began with 1, and counts one term that is not there
 exponential-forgotten
-  the terms are x - m; they are e^(x - m)
+  the terms are x - m. They should be e^(x - m)
 max-outside-exponent
-  this is e^x - m; the maximum is subtracted in the exponent: e^(x - m)
+  this is e^x - m. The maximum is subtracted in the exponent: e^(x - m)
 largest-magnitude
-  the largest |x| was subtracted; if that is a score far below zero, every term is 0, and 0 / 0 is
+  the largest |x| was subtracted. If that is a score far below zero, every term is 0, and 0 / 0 is
   NaN
 max-starts-at-zero
-  the maximum started at 0, or at numeric_limits<float>::min(), the smallest number above 0; no score
-  reaches it, every term is 0, and 0 / 0 is NaN
+  the maximum started at 0, or at numeric_limits<float>::min(), the smallest number above 0. No
+  score reaches it, every term is 0, and 0 / 0 is NaN
 )");
 
 static void check_softmax(const std::vector<float>& x) {

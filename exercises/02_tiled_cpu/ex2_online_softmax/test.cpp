@@ -71,44 +71,44 @@ struct Answer {
 
 static const exercise::Table MISTAKES(R"(
 no-rescale
-  the old sum stays relative to the old maximum; the factor is missing, or it came out as 1 because m
-  was new already
+  the old sum stays relative to the old maximum. The factor is missing, or it came out as 1 because
+  m was new already
 rescale-on-new-term: factor-on-term
-  the factor e^(m - m') is on the new term; the new term is relative to m' already, the old sum is
+  the factor e^(m - m') is on the new term. The new term is relative to m' already, the old sum is
   not
 old-maximum-in-exponent: old-maximum-in-exponent; old-maximum-in-exponent no-rescale
-  the new term is e^(x - m) with the maximum before x; the first one is e^(x + inf)
+  the new term is e^(x - m) with the maximum before x. The first one is e^(x + inf)
 factor-upside-down
-  the old sum was multiplied by e^(m' - m); it must shrink when the maximum grows: e^(m - m')
+  the old sum was multiplied by e^(m' - m). It must shrink when the maximum grows: e^(m - m')
 term-upside-down
-  the new term is e^(m' - x); it is e^(x - m')
+  the new term is e^(m' - x). It should be e^(x - m')
 factor-on-both: added-first
-  the factor e^(m - m') is on the new term, too; that one is relative to m' already
+  the factor e^(m - m') is on the new term, too. That one is relative to m' already
 new-term-overflows: overflows old-maximum-in-exponent
   the new term was added as e^(x - m) with the old maximum, and the sum corrected after that: the
   same on paper, but e^(x - m) overflows where the maximum grows by more than 88.7
 old-sum-forgotten: lost-at-new-maximum lost-elsewhere
-  l is the last term alone; the old sum, times the factor, belongs to it
+  l is the last term alone. The old sum, times the factor, belongs to it
 new-term-forgotten: no-term-of-new-maximum no-term-elsewhere
   l was moved to the new maximum, and the new term never added
 new-term-forgotten: no-term-of-new-maximum
   l was moved to the new maximum, but its own term, e^(x - m') = 1, was never added
 only-new-maximum-counts: no-term-elsewhere
-  a score that is no new maximum was left out of l; it has a term, too
+  a score that is no new maximum was left out of l. It has a term, too
 factor-of-one-maximum: divided-by-new
-  the old sum was divided by e^m' alone; it was relative to m already, so the factor is e^(m - m')
+  the old sum was divided by e^m' alone. It was relative to m already, so the factor is e^(m - m')
 factor-of-one-maximum: times-old
-  the old sum was multiplied by e^m alone; it moves from m to m', so the factor is e^(m - m')
+  the old sum was multiplied by e^m alone. It moves from m to m', so the factor is e^(m - m')
 factor-of-score
-  the factor is e^(m - x); if x is not the new maximum it must be 1: e^(m - m')
+  the factor is e^(m - x). If x is not the new maximum it must be 1: e^(m - m')
 factor-of-score: factor-of-new-maximum
   the factor is e^(m' - x), from the new maximum and the score, but it should be e^(m - m')
 old-sum-forgotten: lost-elsewhere
   a score that is no new maximum replaced l by its own term, which should be added with +=
 old-sum-forgotten: lost-at-new-maximum
-  a new maximum made l its own term alone; the old sum, times the factor, belongs to it
+  a new maximum made l its own term alone. The old sum, times the factor, belongs to it
 new-term-is-one
-  1 was added, which is the new term only if x is the new maximum; otherwise it is e^(x - m')
+  1 was added, which is the new term only if x is the new maximum. Otherwise it is e^(x - m')
 no-maximum: no-maximum no-rescale
   l is the sum of e^x, because no maximum was subtracted
 maximum-not-stored
@@ -116,9 +116,9 @@ maximum-not-stored
 maximum-replaced: maximum-replaced; score-stored
   m became x, whether that is larger or not
 max-starts-at-zero
-  m is never below 0; all scores may be negative
+  m is never below 0. All scores may be negative
 ratio-of-exponentials: ratio-of-exponentials; ratio-in-double
-  e^m / e^m' is e^(m - m') on paper; above 88.7 (709.8 in double) both are Inf, and Inf / Inf is NaN
+  e^m / e^m' is e^(m - m') on paper. Above 88.7 (709.8 in double) both are Inf, and Inf / Inf is NaN
 )");
 
 static void check_row(const std::vector<float>& x) {

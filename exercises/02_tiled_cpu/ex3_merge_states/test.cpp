@@ -68,40 +68,42 @@ struct Way {
 static const exercise::Table MISTAKES(R"(
 $asks = {,asks-both,asks-a,asks-b,asks-either}
 only-l-rescaled: o-a-kept o-b-kept $asks
-  l is right, o is the plain sum; o holds the same e^(s - m) as l and needs the same factors
+  l is right, o is the plain sum. o holds the same e^(s - m) as l and needs the same factors
 factors-swapped: l-swapped o-swapped $asks
-  a has the factor of b and b that of a; the side that moves is the one with the smaller m
+  a has the factor of b and b that of a. The side that moves is the one with the smaller m
 factors-swapped: o-swapped $asks
-  for o a has the factor of b and b that of a; for l they are right
+  for o a has the factor of b and b that of a. For l they are right
 factors-swapped: l-swapped $asks
-  for l a has the factor of b and b that of a; for o they are right
+  for l a has the factor of b and b that of a. For o they are right
 no-key-is-nan: unguarded
-  neither side has seen a key, and -inf - (-inf) is NaN; the state of no key is m = -inf, l = 0, o = 0
+  neither side has seen a key, and -inf - (-inf) is NaN. The state of no key is m = -inf, l = 0, o =
+  0
 only-o-rescaled: l-a-kept l-b-kept $asks
-  o is right, l is the plain sum; l holds the same e^(s - m) as o and needs the same factors
+  o is right, l is the plain sum. l holds the same e^(s - m) as o and needs the same factors
 one-side-rescaled: l-b-kept o-b-kept {,unguarded} $asks
-  b was added as it is; the side that moves is the one with the smaller m, and that may be b
+  b was added as it is. The side that moves is the one with the smaller m, and that may be b
 one-side-rescaled: l-a-kept o-a-kept {,unguarded} $asks
-  a was added as it is; the side that moves is the one with the smaller m, and that may be a
+  a was added as it is. The side that moves is the one with the smaller m, and that may be a
 one-side-rescaled: o-b-kept $asks
-  b's o was added as it is; the side that moves is the one with the smaller m, and that may be b
+  b's o was added as it is. The side that moves is the one with the smaller m, and that may be b
 one-side-rescaled: o-a-kept $asks
-  a's o was added as it is; the side that moves is the one with the smaller m, and that may be a
+  a's o was added as it is. The side that moves is the one with the smaller m, and that may be a
 one-side-rescaled: l-b-kept $asks
-  b's l was added as it is; the side that moves is the one with the smaller m, and that may be b
+  b's l was added as it is. The side that moves is the one with the smaller m, and that may be b
 one-side-rescaled: l-a-kept $asks
-  a's l was added as it is; the side that moves is the one with the smaller m, and that may be a
+  a's l was added as it is. The side that moves is the one with the smaller m, and that may be a
 factor-upside-down: upside-down $asks
-  the factors are e^(m - a.m) and e^(m - b.m), 1 and more; they are e^(a.m - m) and e^(b.m - m)
+  the factors are e^(m - a.m) and e^(m - b.m), 1 and more. They should be e^(a.m - m) and e^(b.m -
+  m)
 divided-already: divided $asks
-  o is divided by l already; a state keeps the sum
+  o is divided by l already. A state keeps the sum
 o-taken-for-average: times-l divided $asks
-  o was multiplied by its side's l, and divided by that of both; a state keeps the sum of e^(s - m) v,
-  which no l is in
+  o was multiplied by its side's l, and divided by that of both. A state keeps the sum of e^(s - m)
+  v, which no l is in
 o-taken-for-average: times-l $asks
-  o was multiplied by its side's l; a state keeps the sum of e^(s - m) v, which is not divided by l
+  o was multiplied by its side's l. A state keeps the sum of e^(s - m) v, which is not divided by l
 relative-to-each-other: relative-to-each-other $asks
-  the factors are e^(a.m - b.m) and e^(b.m - a.m); both sides move to m, the larger of the two, and
+  the factors are e^(a.m - b.m) and e^(b.m - a.m). Both sides move to m, the larger of the two, and
   one factor is 1
 one-side-lost: l-b-lost o-b-lost $asks
   b is in neither l nor o
@@ -125,20 +127,20 @@ guard-for-either-side: lost-with-either; m-alone-with-either
 m-not-set: m-not-set $asks
   l and o are right, m was never stored
 stand-in-stored
-  where no side has seen a key, m became a number: it only replaces -inf in the subtraction; m stays
+  where no side has seen a key, m became a number: it only replaces -inf in the subtraction. m stays
   -inf, because otherwise scores below that number lose their weight
 max-starts-at-zero: max-starts-at-zero $asks
-  m is never below 0; where all scores are negative it is, and where no key was seen it is -inf
+  m is never below 0. Where all scores are negative it is, and where no key was seen it is -inf
 m-of-one-side: m-is-a $asks
-  m is that of a; it is the larger of the two
+  m is that of a. It should be the larger of the two
 m-of-one-side: m-is-b $asks
-  m is that of b; it is the larger of the two
+  m is that of b. It should be the larger of the two
 m-of-one-side: to-a $asks
-  both sides moved to the m of a; if that of b is larger, its factor is above 1 and may overflow
+  both sides moved to the m of a. If that of b is larger, its factor is above 1 and may overflow
 m-of-one-side: to-b $asks
-  both sides moved to the m of b; if that of a is larger, its factor is above 1 and may overflow
+  both sides moved to the m of b. If that of a is larger, its factor is above 1 and may overflow
 smaller-maximum: smaller-maximum $asks
-  both sides moved to the smaller m; then a factor is above 1 and may overflow
+  both sides moved to the smaller m. Then a factor is above 1 and may overflow
 not-rescaled: l-a-kept l-b-kept o-a-kept o-b-kept $asks
   l and o were added unchanged, but each side is relative to its own maximum
 )");

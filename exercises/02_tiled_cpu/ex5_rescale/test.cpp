@@ -72,32 +72,32 @@ struct Answer {
 
 static const exercise::Table MISTAKES(R"(
 o-not-rescaled: o-kept
-  l moved to the new maximum, o did not; o is a sum of the same e^(s - m)
+  l moved to the new maximum, o did not. o is a sum of the same e^(s - m)
 l-not-rescaled: l-kept
-  o moved to the new maximum, l did not; then o / l is no average any more
+  o moved to the new maximum, l did not. Then o / l is no average any more
 maximum-stored-too-early: l-kept o-kept
   neither l nor o moved: the factor is missing, or it is e^(m' - m') because m was overwritten before
   it was used
 rescale-on-new-terms: l-kept o-kept terms-moved
-  the factor is on the new terms; these are relative to m' already, the old sums are not
+  the factor is on the new terms. These are relative to m' already, the old sums are not
 rescale-after-adding: terms-moved
-  everything was multiplied by the factor, the new terms too; rescale first, then add
+  everything was multiplied by the factor, the new terms too. Rescale first, then add
 factor-upside-down
-  the factor was e^(m' - m), which is Inf at the first tile; the old sums must shrink when the maximum
-  grows: e^(m - m')
+  the factor was e^(m' - m), which is Inf at the first tile. The old sums must shrink when the
+  maximum grows: e^(m - m')
 exponent-upside-down
-  the new terms are e^(m' - s), largest for the smallest score; they are e^(s - m')
+  the new terms are e^(m' - s), largest for the smallest score. They should be e^(s - m')
 exponent-with-old-maximum
-  the new terms are e^(s - m) with the old maximum; take the new one, or they overflow
+  the new terms are e^(s - m) with the old maximum. Take the new one, or they overflow
 terms-relative-to-tile
-  the new terms are relative to the maximum of this tile; they add up with the old sums only if both
+  the new terms are relative to the maximum of this tile. They add up with the old sums only if both
   are relative to m'
 no-max-in-terms
   the new terms are e^s: the maximum is not subtracted
 max-starts-at-zero
-  m is never below 0; all scores may be negative, and then it is too large
+  m is never below 0. All scores may be negative, and then it is too large
 factor-of-the-tile
-  the factor is e^(m - maximum of the tile); where the old maximum stays it must be 1: e^(m - m')
+  the factor is e^(m - maximum of the tile). Where the old maximum stays it must be 1: e^(m - m')
 old-sums-forgotten: l-lost
   l is that of the last tile alone: the old sum, times the factor, belongs to it
 old-sums-forgotten: o-lost
@@ -107,16 +107,16 @@ old-sums-forgotten: l-lost o-lost
 maximum-not-stored
   m stays what it was before the first tile: store the new maximum at the end
 divided-already
-  o is divided by l; a state keeps the sum
+  o is divided by l. A state keeps the sum
 rescale-for-each-key: l-for-each-key o-for-each-key
-  the factor is inside the loop over the keys, so that it multiplies the old sums and the earlier new
-  terms once for each key; it belongs before the loop
+  the factor is inside the loop over the keys, so that it multiplies the old sums and the earlier
+  new terms once for each key. It belongs before the loop
 rescale-for-each-key: o-for-each-key
-  o was multiplied by the factor once for each key of the tile; once for the tile is right, as for l
+  o was multiplied by the factor once for each key of the tile. Once for the tile is right, as for l
 rescale-for-each-key: l-for-each-key
-  l was multiplied by the factor once for each key of the tile; once for the tile is right, as for o
+  l was multiplied by the factor once for each key of the tile. Once for the tile is right, as for o
 maximum-of-tile-only
-  m is the maximum of the last tile, not of all keys; the factor can then be above 1, and overflow
+  m is the maximum of the last tile, not of all keys. The factor can then be above 1, and overflow
 )");
 
 static void check_tiles(const std::vector<std::vector<float>>& scores) {

@@ -96,31 +96,31 @@ struct Way {
 
 static const exercise::Table MISTAKES(R"(
 old-sum-forgotten
-  o in slow memory is divided by the old l; multiply by it before you add, or the earlier keys weigh
+  o in slow memory is divided by the old l. Multiply by it before you add, or the earlier keys weigh
   too little
 never-divided: {old-sum-forgotten,} never-divided
   o is the sum, not the average: here it is divided by l' at each step
 divided-at-the-end: old-sum-forgotten divided-at-the-end
-  right in the end, but o waits undivided in slow memory until the last tile; here it is divided by l'
-  at each step
+  right in the end, but o waits undivided in slow memory until the last tile. Here it is divided by
+  l' at each step
 old-not-rescaled
-  keep is l; it is e^(m - m') l: the old sum moves to the new maximum
+  keep is l. It should be e^(m - m') l, because the old sum moves to the new maximum
 new-not-rescaled
-  what this tile adds is relative to its own maximum; it needs the factor e^(m~ - m')
+  what this tile adds is relative to its own maximum. It needs the factor e^(m~ - m')
 tile-sum-twice
-  this tile's o was multiplied by its l; it is not divided, so it is a sum already
+  this tile's o was multiplied by its l. But o is not divided, so it is a sum already
 divided-by-the-old-sum
-  o was divided by the old l, which is 0 at first; it is divided by l'
+  o was divided by the old l, which is 0 at first. It has to be divided by l'
 factors-swapped
   the old o has the tile's factor and the tile's o the old one: keep = e^(m - m') l, add = e^(m~ - m')
 factors-upside-down
-  the exponents are m' - m and m' - m~; then the factors are above 1, and Inf at first
+  the exponents are m' - m and m' - m~. Then the factors are above 1, and Inf at first
 sums-not-rescaled
-  l' is l + l~; each of them moves to m' first: keep + add l~
+  l' is l + l~. Each of them moves to m' first: keep + add l~
 tile-sum-forgotten
-  l' is keep + add; it is keep + add l~: a tile has more than one key
+  l' is keep + add. It should be keep + add l~, because a tile has more than one key
 l-overwritten-first
-  keep was taken from the new l; it needs the old one
+  keep was taken from the new l. It needs the old one
 m-overwritten-first
   m was overwritten before keep was taken: e^(m' - m') is 1, and the old sums stay where they were
 state-not-updated: m-not-stored l-not-stored

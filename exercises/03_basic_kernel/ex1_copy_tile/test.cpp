@@ -46,30 +46,30 @@ static Seen run(int rows, Copy copy) {
 static const exercise::Table MISTAKES(R"(
 lanes-apart: rows; pieces
   neighbouring lanes do not copy neighbouring chunks, so each lane has a sector to itself and uses
-  half of it; thread t should begin with chunk t
+  half of it. Thread t should begin with chunk t
 tail-left-out: {,rows }skipped
-  rows that do not exist were skipped, and their place in the tile keeps what was there before;
-  copy them with source_bytes 0, which writes zeros
+  rows that do not exist were skipped, and their place in the tile keeps what was there before. Copy
+  them with source_bytes 0, which writes zeros
 tail-read-anyway
   rows that do not exist were read: source_bytes must be 0 for them, and a row has WIDTH / 8
   chunks
 chunk-for-row: by-chunk; by-element
-  the number of the chunk was compared with the number of rows; chunk c is in row c / (WIDTH / 8)
+  the number of the chunk was compared with the number of rows. Chunk c is in row c / (WIDTH / 8)
 one-row-too-many
   the first row that does not exist was read: rows 0 to rows - 1 exist, so < and not <=
 past-the-tile
   the loop goes past the tile, whose last chunk is HEIGHT * WIDTH / 8 - 1
 elements-for-bytes: dst=8
-  chunk c went to byte 8c; an address in shared memory counts bytes, and a chunk has 16
+  chunk c went to byte 8c. An address in shared memory counts bytes, and a chunk has 16
 elements-for-bytes: dst=1
-  chunk c went to byte c; an address in shared memory counts bytes, and a chunk has 16
+  chunk c went to byte c. An address in shared memory counts bytes, and a chunk has 16
 bytes-for-elements: src=16
-  chunk c came from gmem + 16c; a pointer counts elements, and a chunk has 8
+  chunk c came from gmem + 16c. A pointer counts elements, and a chunk has 8
 chunks-for-elements: src=1
-  chunk c came from gmem + c; a pointer counts elements, and a chunk has 8
+  chunk c came from gmem + c. A pointer counts elements, and a chunk has 8
 half-a-chunk: bytes=8
-  source_bytes is 8, so the second half of each chunk was filled with zeros; it counts bytes, and
-  8 elements are 16
+  source_bytes is 8, so the second half of each chunk was filled with zeros. It counts bytes, and 8
+  elements are 16
 one-chunk-a-thread
   each thread copied one chunk, and the tile has more chunks than there are threads: there is no
   loop, or its step is more than NUM_THREADS chunks
@@ -77,7 +77,7 @@ every-thread-copies-all
   every thread copied the whole tile. Thread t begins with chunk t and continues NUM_THREADS chunks
   further
 lane-for-thread
-  lane_index() counts 0 to 31 in each warp, so all warps copied the same chunks; thread_index()
+  lane_index() counts 0 to 31 in each warp, so all warps copied the same chunks. thread_index()
   counts through the block
 step-too-short: step={1,8,16,32,64}
   the step of the loop is less than NUM_THREADS chunks, so that threads copy chunks that other

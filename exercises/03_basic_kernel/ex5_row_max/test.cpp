@@ -59,51 +59,51 @@ struct Way {
 
 static const exercise::Table MISTAKES(R"(
 mask-0x10: second=16
-  the second exchange went to lane ^ 16, which holds a row four further down; the mask is 0b10, not
+  the second exchange went to lane ^ 16, which holds a row four further down. The mask is 0b10, not
   0x10
 first-exchange-lost
   the second exchange sent what the lane had at first, so no lane ever hears of the one diagonally
-  opposite; send the maximum so far
+  opposite. Send the maximum so far
 rows-mixed
-  c[0] to c[3] went into one maximum; c[0] c[1] are in row lane/4, c[2] c[3] eight rows further down
+  c[0] to c[3] went into one maximum. c[0] c[1] are in row lane/4, c[2] c[3] eight rows further down
 starts-at-zero
-  the maximum started from 0, and all scores of a row may be negative; start from -Inf
+  the maximum started from 0, and all scores of a row may be negative. Start from -Inf
 starts-at-zero: starts-at-min
   the maximum started from numeric_limits<float>::min(), the smallest number above 0, and all scores
-  of a row may be negative; start from -Inf
+  of a row may be negative. Start from -Inf
 no-exchange: first=0 second=0
-  each lane has the maximum of its columns only; it needs those of the other three lanes of its quad
+  each lane has the maximum of its columns only. It needs those of the other three lanes of its quad
 one-exchange: second=0
-  one exchange, with mask 1, tells of one other lane; the second, with mask 2, tells what the other
+  one exchange, with mask 1, tells of one other lane. The second, with mask 2, tells what the other
   two have found
 one-exchange: first=0
-  one exchange, with mask 2, tells of one other lane; a quad has four
+  one exchange, with mask 2, tells of one other lane. A quad has four
 other-quads: first={1,2} second=4
-  the second exchange went to lane ^ 4, which holds the next row; the lanes of a quad differ in their
-  two lowest bits: masks 1 and 2
+  the second exchange went to lane ^ 4, which holds the next row. The lanes of a quad differ in
+  their two lowest bits: masks 1 and 2
 other-quads: first=4 second=8 third={0,16}
-  the exchanges went to lanes of other rows; the lanes of a quad differ in their two lowest bits:
+  the exchanges went to lanes of other rows. The lanes of a quad differ in their two lowest bits:
   masks 1 and 2
 whole-warp: third=4
-  the third exchange, with mask 4, went to the next row; a row has four lanes, and two exchanges reach
-  them all
+  the third exchange, with mask 4, went to the next row. A row has four lanes, and two exchanges
+  reach them all
 every-other-element
-  c[half] and c[half + 2] were taken, which are two rows; row lane/4 has c[0] c[1], the row eight
+  c[half] and c[half + 2] were taken, which are two rows. Row lane/4 has c[0] c[1], the row eight
   further down c[2] c[3]
 one-column-of-two
   of the two neighbours that a lane has in a row only the left one was looked at: c[0] and c[1], c[2]
   and c[3]
 first-tile-only
-  only the first 16x8 tile was looked at; S_rmem has MMAS_KV of them
+  only the first 16x8 tile was looked at. S_rmem has MMAS_KV of them
 starts-with-the-other-row: starts-with-first
-  result[1] started from S_rmem[0][0], which is in row lane/4; c[2] and c[3] are in the row eight
+  result[1] started from S_rmem[0][0], which is in row lane/4. c[2] and c[3] are in the row eight
   further down. Start from -Inf
 starts-with-the-other-row: starts-with-maximum
-  result[1] started from the maximum of row lane/4; each of the two rows starts from -Inf
+  result[1] started from the maximum of row lane/4. Each of the two rows starts from -Inf
 rows-exchanged
   result[0] and result[1] have changed places: [0] is for row lane/4, c[0] c[1]
 whole-warp: first=16 second=8 third=4 fourth=2 fifth=1
-  all 32 lanes exchanged, and eight rows share one maximum; a row has four lanes
+  all 32 lanes exchanged, and eight rows share one maximum. A row has four lanes
 )");
 
 static void check_row_max(const std::vector<float>& S) {

@@ -96,35 +96,35 @@ struct Answer {
 static const exercise::Table MISTAKES(R"(
 m-updated-first
   nothing was rescaled: m already held the new maximum when the factor was taken, and e^(m' - m') is
-  1; or there is no factor
+  1. Or there is no factor
 factor-upside-down: upside-down {,empty-row-kept}
-  the factor was e^(m' - m), above 1; the old sums are too large by that, so multiply by e^(m - m')
+  the factor was e^(m' - m), above 1. The old sums are too large by that, so multiply by e^(m - m')
 one-factor-for-both-rows: factor-of-the-first
-  all four elements of a tile of O got the factor of row lane/4; elements 2 and 3 are in row lane/4 +
-  8
+  all four elements of a tile of O got the factor of row lane/4. Elements 2 and 3 are in row lane/4
+  + 8
 one-factor-for-both-rows: factor-of-the-second
-  all four elements of a tile of O got the factor of row lane/4 + 8; elements 0 and 1 are in row
+  all four elements of a tile of O got the factor of row lane/4 + 8. Elements 0 and 1 are in row
   lane/4
 one-factor-for-both-rows: both-factors
-  all four elements of a tile of O got both factors; elements 0 and 1 are in row lane/4, 2 and 3 in
+  all four elements of a tile of O got both factors. Elements 0 and 1 are in row lane/4, 2 and 3 in
   row lane/4 + 8
 columns-for-rows
-  element i of a tile of O got the factor of row i % 2; its row is i / 2, and i % 2 the column
+  element i of a tile of O got the factor of row i % 2. Its row is i / 2, and i % 2 the column
 one-column-of-two
   of the two neighbours that a lane has in a row only the left one was rescaled: elements 0 and 1, 2
   and 3
 tiles-for-rows
-  even and odd tiles of O got the two factors; each tile holds both rows, elements 0 and 1 the first,
-  2 and 3 the second
+  even and odd tiles of O got the two factors. Each tile holds both rows, elements 0 and 1 the
+  first, 2 and 3 the second
 first-tile-only: tiles=1
-  only the first tile of O was rescaled; O_rmem has MMAS_D of them
+  only the first tile of O was rescaled. O_rmem has MMAS_D of them
 two-tiles-only: tiles=2
-  only the first two tiles of O were rescaled; O_rmem has MMAS_D of them
+  only the first two tiles of O were rescaled. O_rmem has MMAS_D of them
 l-rescaled-again: l-times={3,6,12}
-  l was multiplied inside the loop over O, once for each tile or element; there is one l per row, and
-  it is multiplied once
+  l was multiplied inside the loop over O, once for each tile or element. There is one l per row,
+  and it is multiplied once
 l-rescaled-again: l-times=2
-  l was multiplied by the factor twice; once moves it to the new maximum
+  l was multiplied by the factor twice. Once moves it to the new maximum
 return-for-continue: {second-skipped,both-skipped} {at-hidden-tile,at-hidden-row}
   one of the two rows sees no key, and the other one was not updated either: return or break in the
   loop over the rows, where continue would do
@@ -132,28 +132,28 @@ return-for-continue: {second-skipped,both-skipped}
   the maximum of one row stays, and the other row was not updated either: return or break in the loop
   over the rows, where continue would do
 second-row-forgotten
-  only row lane/4 was updated; index 1 of m and l, elements 2 and 3 of O are row lane/4 + 8
+  only row lane/4 was updated. Index 1 of m and l, elements 2 and 3 of O are row lane/4 + 8
 one-maximum-for-both-rows
-  both rows got the larger of their two maxima; each row has its own
+  both rows got the larger of their two maxima. Each row has its own
 infinity-minus-infinity
   a row that has seen no key has m = -Inf before and after, and -Inf - (-Inf) is NaN
 hidden-tile-wipes
-  a tile in which the row sees no key made the factor 0 and wiped what earlier tiles had summed; the
+  a tile in which the row sees no key made the factor 0 and wiped what earlier tiles had summed. The
   maximum stays there, and the factor is 1
 subtrahend-stored
-  where no key was visible, 0 was stored as the maximum: 0 only replaces -Inf in the subtraction; m
+  where no key was visible, 0 was stored as the maximum: 0 only replaces -Inf in the subtraction. m
   stays -Inf
 m-not-stored
   l and O moved to the new maximum, m did not: the next tile takes it for the old one
 l-forgotten
-  O was rescaled and l was not; both are sums of e^(s - m) with the old m
+  O was rescaled and l was not. Both are sums of e^(s - m) with the old m
 o-forgotten: o-kept
-  l was rescaled and O was not; both are sums of e^(s - m) with the old m
+  l was rescaled and O was not. Both are sums of e^(s - m) with the old m
 factor-from-tile-maximum: from-tile-unguarded; from-tile; from-tile-or-0
   the factor is e^(m - row_max), but m' is the larger of the two: where the old maximum stays it must
   be 1
 old-max-dropped: m-of-tile {from-tile-or-0,from-tile-unguarded}
-  m became the maximum of this tile alone; it is the largest of all tiles so far
+  m became the maximum of this tile alone. It has to be the largest of all tiles so far
 )");
 
 static void check_update(float m0, float m1, float max0, float max1) {

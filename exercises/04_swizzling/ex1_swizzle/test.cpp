@@ -27,40 +27,40 @@ static const exercise::Table MISTAKES(R"(
 not-swizzled
   every chunk stays where it was, so eight rows of a column are in the same banks
 half-lines: half-lines of-8
-  rows are counted in units of 64 bytes, but a line has 128 bytes; with 32 bytes per row the term is
+  rows are counted in units of 64 bytes, but a line has 128 bytes. With 32 bytes per row the term is
   row / 2, which XORs a bit of the row's number into the address, so that two rows swap places and
   the conflict stays
 row-number-at-every-width: rows of-8
-  row % 8 was XORed at every width; a row of less than 128 bytes has fewer than 8 chunks, and the
+  row % 8 was XORed at every width. A row of less than 128 bytes has fewer than 8 chunks, and the
   term reaches into the bits of the row
 row-for-line: rows; rows of-row
-  the term grows from row to row, but rows that share a line of 128 bytes do not collide; it should
+  the term grows from row to row, but rows that share a line of 128 bytes do not collide. It should
   grow from line to line
 remainder-forgotten: remainder-forgotten; remainder-forgotten {128,rows}
-  the term grows without end and moves chunks to other rows; take it modulo the chunks of a row, at
+  the term grows without end and moves chunks to other rows. Take it modulo the chunks of a row, at
   most 8
 remainder-of-eight: of-8
-  the number of the line was taken modulo 8 at every width; a row of less than 128 bytes has fewer
+  the number of the line was taken modulo 8 at every width. A row of less than 128 bytes has fewer
   chunks, and the term reaches into the bits of the row
 two-lines-a-row: 128; 128 of-row
   offset / 128 counts lines, and a row of 256 bytes has two: the term grows by 2 from row to row and
-  takes only four values; count rows there
+  takes only four values. Count rows there
 two-lines-a-row: 128 of-8
-  offset / 128 % 8 was XORed at every width: a row of 256 bytes has two lines, so the term takes only
-  four values there; a narrow one has fewer than 8 chunks
+  offset / 128 % 8 was XORed at every width: a row of 256 bytes has two lines, so the term takes
+  only four values there. A narrow one has fewer than 8 chunks
 row-within-its-line
-  the term is the number of the row within its line of 128 bytes; these rows do not collide, and
+  the term is the number of the row within its line of 128 bytes. These rows do not collide, and
   lines do: divide by the rows of a line
 chunks-for-bytes: bit=0; rows of-8 bit=0
-  the term was XORed into the lowest bits, the bytes within a chunk; the number of the chunk begins
+  the term was XORed into the lowest bits, the bytes within a chunk. The number of the chunk begins
   at bit 4
 chunks-for-bytes: bit=3
   the term was XORed one bit too low: a chunk has 8 elements, and 16 bytes
 added-not-wrapped: added; added rows of-8; added rows
-  the term was added, so that it carries, and a chunk leaves its row or collides with another; XOR
+  the term was added, so that it carries, and a chunk leaves its row or collides with another. XOR
   it, or let the sum wrap within the row
 row-padded: added rows remainder-forgotten
-  each row begins 16 bytes later than it should, as with padding; there is no room for that: a chunk
+  each row begins 16 bytes later than it should, as with padding. There is no room for that: a chunk
   stays in its row
 )");
 

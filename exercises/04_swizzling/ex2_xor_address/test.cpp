@@ -65,38 +65,38 @@ static const exercise::Table MISTAKES(R"(
 not-swizzled: unswizzled added
   the tile was read row by row: swizzle was never called
 swizzle-without-row: unswizzled added
-  swizzle saw an offset without its row, so every row was read as if it were row 0; give it the whole
-  offset within the tile
+  swizzle saw an offset without its row, so every row was read as if it were row 0. Give it the
+  whole offset within the tile
 plus-for-xor: added
-  the column was added to the swizzled offset, and carries into bits that the swizzle has set;
+  the column was added to the swizzled offset, and carries into bits that the swizzle has set.
   swizzle(lane + column) is swizzle(lane) ^ column
 or-for-xor
-  the column was ORed into the swizzled offset; a bit that both have must become 0: XOR
+  the column was ORed into the swizzled offset. A bit that both have must become 0: XOR
 address-xored
-  the column was XORed into an address (+ binds before ^, so without parentheses too); that works
-  while the tile begins at a multiple of 256, and here it does not: XOR the offset, then add where the
-  tile begins
+  the column was XORed into an address (+ binds before ^, so without parentheses too). That works
+  while the tile begins at a multiple of 256, and here it does not: XOR the offset, then add where
+  the tile begins
 address-swizzled: of-address {begin-inside,begin-subtracted} {,column-inside}; of-address begin-inside added
-  swizzle saw an address; where the tile begins is no part of the offset, and the bits that number row
-  and chunk are elsewhere
+  swizzle saw an address. Where the tile begins is no part of the offset, and the bits that number
+  row and chunk are elsewhere
 address-swizzled: of-address {,column-inside}
-  swizzle saw an address, and where the tile begins was added once more; it is no part of the offset:
-  swizzle the offset, then add it
+  swizzle saw an address, and where the tile begins was added once more. The start is no part of the
+  offset: swizzle the offset, then add the start
 half-added-later: half-after-xor {,added,column-inside}; half-before-xor
-  the half of the tile, lane / 16 chunks, was added to the swizzled offset; it belongs inside swizzle,
-  or is XORed
+  the half of the tile, lane / 16 chunks, was added to the swizzled offset. It belongs inside
+  swizzle, or is XORed
 half-forgotten
   lanes 16-31 gave the addresses of lanes 0-15 again
 halves-in-elements
-  lanes 16-31 went 8 bytes to the right; 8 elements are 16 bytes
+  lanes 16-31 went 8 bytes to the right. 8 elements are 16 bytes
 step-in-elements
-  the tiles are 16 bytes apart; 16 elements are 32 bytes
+  the tiles are 16 bytes apart. 16 elements are 32 bytes
 step-in-tiles
-  the number of the tile was XORed; the column is 32 bytes for each tile
+  the number of the tile was XORed. The column is 32 bytes for each tile
 step-forgotten
   every tile is the first one
 address-of-received
-  each lane gave the address of what it receives; it should give the start of a row, and ldmatrix
+  each lane gave the address of what it receives. It should give the start of a row, and ldmatrix
   hands the parts out
 right-before-down
   registers 1 and 2 are exchanged: matrix 1 is below matrix 0, not to the right of it, so lanes 8-15

@@ -97,7 +97,7 @@ first-commit-forgotten
   tile 0 shares a group with tile 1, and wait<1> leaves both in flight. Commit after the first
   start_copy, too
 first-commit-forgotten: one-barrier first-commit-forgotten
-  tile 0 has no group when it is waited for; commit after the first start_copy, too
+  tile 0 has no group when it is waited for. Commit after the first start_copy, too
 first-tile-not-started: {,one-barrier }no-first-copy {,first-commit-forgotten}
   tile 0 was never started: each turn starts the next one, and the first has no turn before it
 commit-before-copy: {,one-barrier }commit-before-copy
@@ -107,10 +107,10 @@ conditional-commit
   only the last tile is read too early: nothing was committed after it, so that wait<1> leaves this
   tile in flight. Commit in every iteration, even when nothing is copied
 no-guard: {,before-add wait=0 ,one-barrier }no-guard
-  in the last turn a tile was started that does not exist; start the next tile if there is one,
-  and commit all the same
+  in the last turn a tile was started that does not exist. Start the next tile if there is one, and
+  commit all the same
 wait-for-all: wait=0
-  right, but each wait waits for the tile that was started last, too; wait<1> leaves it in flight
+  right, but each wait waits for the tile that was started last, too. wait<1> leaves it in flight
 copy-too-late: after-add wait=0
   right, but the next tile's copy starts after this tile was added, and has nothing to hide behind
 second-barrier-missing
@@ -124,16 +124,16 @@ landing-barrier-missing: one-barrier landing-barrier-missing
   add, and the only barrier here is after the add or before the wait
 barrier-before-wait
   the wait covers only the calling thread's copies. A barrier after the wait covers those of all
-  threads; a barrier before the wait does not
+  threads. A barrier before the wait does not
 no-barrier: {,one-barrier }no-barrier
   there is no barrier. One must come between a wait and the add, because each thread waits only for
   its own copies, and one between an add and the next copy into its buffer
 one-buffer: {,one-barrier }{,from=0 ,from=1 }into={0,1}; {,one-barrier }from={0,1}
-  start_copy or add got the same buffer in every turn; tile j lives in buffer j % 2
+  start_copy or add got the same buffer in every turn. Tile j lives in buffer j % 2
 next-into-this-buffer: {,one-barrier }into-other
-  the next tile was copied into the buffer that is added now; tile j + 1 goes to buffer (j + 1) % 2
+  the next tile was copied into the buffer that is added now. Tile j + 1 goes to buffer (j + 1) % 2
 adds-the-other-buffer: {,one-barrier }from-other
-  add got the buffer of the next tile; tile j lives in buffer j % 2
+  add got the buffer of the next tile. Tile j lives in buffer j % 2
 last-tile-missing: {,one-barrier }last-tile-missing
   the loop ends one turn too early: the last tile is never added
 one-turn-too-many: {,one-barrier }one-turn-too-many

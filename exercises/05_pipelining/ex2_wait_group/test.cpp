@@ -135,20 +135,20 @@ two-groups-a-tile: one-times=2 one-plus=-2
   K and V of a tile are one group here, so a tile counts once
 needed-one-counted: {first-plus=-1,first-plus=0} {after-plus=-2,after-plus=-1,after-plus=0,} {one-plus=0,};
     {after-plus=-1,after-plus=0} {one-plus=0,}; one-plus=0 {,after-plus=-2}
-  N is the number of groups that may stay in flight; the one that is needed is not one of them
+  N is the number of groups that may stay in flight. The one that is needed is not one of them
 tiles-for-groups: first-times=1 first-plus=-1 {,after-times=1 after-plus=-1,after-times=1 after-plus=-2};
     after-times=1 {after-plus=-1,after-plus=-2}
   N counts groups, and a tile has two, one for K and one for V
 for-two-stages: $first_two {,$after_two} {,$one_two}; $after_two {,$one_two}; $one_two
-  right for two stages; the number of stages is a parameter
+  right for two stages. The number of stages is a parameter
 one-too-few: first-plus=-3 {,after-plus=-4} {,one-plus=-2}; after-plus=-4 {,one-plus=-2}; one-plus=-2
-  right, but N is one smaller than it could be, so that each wait waits for a group that is not needed
-  yet; a load before the wait has committed its group already, and V of a tile, if it has a separate
-  group, is younger than its K
+  right, but N is one smaller than it could be, so that each wait waits for a group that is not
+  needed yet. A load before the wait has committed its group already, and V of a tile, if it has a
+  separate group, is younger than its K
 waits-for-all: $first_0 {,$after_0} {,$one_0}; $after_0 {,$one_0}; $one_0
   right, but each wait waits for every copy that is on its way
 stages-for-groups: $first_s {,$after_s} {,one-plus=0}; $after_s {,one-plus=0}
-  N is the number of stages; it is the number of groups that may stay in flight
+  N is the number of stages. It should be the number of groups that may stay in flight
 )");
 
 // Checks one of the functions: of(Way{}, stages).

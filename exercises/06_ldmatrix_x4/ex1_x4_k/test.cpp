@@ -85,83 +85,83 @@ static const exercise::Table MISTAKES(R"(
 still-x2: still-x2 second-8-repeat
   right, but with one ldmatrix for each mma: an x4 brings operand B for two
 lanes-16-to-31-repeat: second-8-repeat
-  lanes 16-31 gave the addresses of lanes 0-15 again, so keys 8-15 of every 16 have the scores of keys
-  0-7; x2 ignores these lanes, x4 does not
+  lanes 16-31 gave the addresses of lanes 0-15 again, so keys 8-15 of every 16 have the scores of
+  keys 0-7. x2 ignores these lanes, x4 does not
 matrices-mispaired: numbered-down
   the first mma got two pieces of d 0-7: either the addresses number the matrices down first, as for
-  V, or registers 0 and 2 were paired; the first B is registers 0 and 1, d 0-7 and d 8-15 of the same
-  keys
+  V, or registers 0 and 2 were paired. The first B is registers 0 and 1, d 0-7 and d 8-15 of the
+  same keys
 pairs-exchanged
-  registers 2 and 3 went to the first tile and 0 and 1 to the second; registers 0 and 1 are keys 0-7
+  registers 2 and 3 went to the first tile and 0 and 1 to the second. Registers 0 and 1 are keys 0-7
 halves-exchanged
   the two registers of each B are exchanged: the first holds d 0-7, the second d 8-15
 four-to-the-right: side-by-side
-  the four matrices were taken from the same 8 keys, one right of the other; matrices 2 and 3 are the
-  next 8 keys
+  the four matrices were taken from the same 8 keys, one right of the other. Matrices 2 and 3 are
+  the next 8 keys
 four-down
-  the four matrices were taken one below the other; matrices 1 and 3 are right of 0 and 2
+  the four matrices were taken one below the other. Matrices 1 and 3 are right of 0 and 2
 halves-in-elements: half-in-elements
-  the second half went 8 bytes to the right; 8 elements are 16 bytes
+  the second half went 8 bytes to the right. 8 elements are 16 bytes
 row-in-elements
-  a row was taken for as many bytes as it has elements; an element has 2
+  a row was taken for as many bytes as it has elements. An element has 2
 trans-on-k
-  K was transposed; a row of K holds neighbours along d as they are needed
+  K was transposed. A row of K holds neighbours along d as they are needed
 both-to-one-tile
-  both mma added to the same tile of S, and the next tile stayed 0; with 16 keys a load the second mma
-  belongs to the next 8 keys
+  both mma added to the same tile of S, and the next tile stayed 0. With 16 keys a load the second
+  mma belongs to the next 8 keys
 tiles-far-apart: far-apart
-  the second mma added to a tile MMAS_KV / 2 further on; it belongs to the next 8 keys
+  the second mma added to a tile MMAS_KV / 2 further on. It belongs to the next 8 keys
 tiles-far-apart: far-apart by-load
-  load j's tiles went to S_rmem[j] and S_rmem[j + MMAS_KV / 2]; its keys are 16 j to 16 j + 15, tiles
-  2 j and 2 j + 1
+  load j's tiles went to S_rmem[j] and S_rmem[j + MMAS_KV / 2]. Its keys are 16 j to 16 j + 15,
+  tiles 2 j and 2 j + 1
 loads-for-tiles: by-load
-  load j's tiles went to S_rmem[j] and S_rmem[j + 1], as if a load were one tile; its keys are 16 j to
-  16 j + 15, tiles 2 j and 2 j + 1
+  load j's tiles went to S_rmem[j] and S_rmem[j + 1], as if a load were one tile. Its keys are 16 j
+  to 16 j + 15, tiles 2 j and 2 j + 1
 one-tile-a-turn
-  each turn goes one tile on, and loads two: the tiles are added twice; step by two
+  each turn goes one tile on, and loads two: the tiles are added twice. Step by two
 step-doubled: rows=16
   the loads go twice as far down as they should: mma_kv counts tiles of 8 keys already
 rows-forgotten: rows=0 bytes={8,16}
   the offset of the keys is no whole number of rows: 8 keys are 8 times ROW_BYTES
 rows-forgotten: rows=1
-  each tile went one row down; a tile has 8 keys
+  each tile went one row down. A tile has 8 keys
 half-the-rows: rows=4
   every load went 8 keys on for 16: mma_kv counts tiles, not loads
 keys-forgotten: rows=0
   every load was of the first 16 keys
 step-in-elements: step=16
-  the next 16 of d begin 16 bytes on; 16 elements are 32 bytes
+  the next 16 of d begin 16 bytes on. 16 elements are 32 bytes
 step-too-far: step=64
   the next 16 of d begin 32 bytes on, and here it is 64
 d-forgotten: step=0
   every step along d loaded the first 16
 same-q-twice: wide side-by-side same-q-twice
-  a load took 32 of d of the same 8 keys, and both mma the same 16 columns of Q; the second B belongs
-  to the next Q_rmem
+  a load took 32 of d of the same 8 keys, and both mma the same 16 columns of Q. The second B
+  belongs to the next Q_rmem
 pairs-exchanged: wide side-by-side pairs-exchanged
-  registers 2 and 3 went to the first Q_rmem and 0 and 1 to the second; registers 0 and 1 are the
+  registers 2 and 3 went to the first Q_rmem and 0 and 1 to the second. Registers 0 and 1 are the
   first 16 of d
 halves-exchanged: wide side-by-side halves-exchanged
   the two registers of each B are exchanged: the first holds d 0-7, the second d 8-15
 matrices-mispaired: wide side-by-side middle-exchanged
   the first mma got d 0-7 and d 16-23: registers 0 and 2 were paired, or the addresses number the
-  matrices so; a B is two neighbours along d
+  matrices so. A B is two neighbours along d
 addresses-of-16-keys: wide
-  lanes 16-31 gave rows of the next 8 keys, and both mma added to the same tile of S; 8 keys × 32 of d
-  are four matrices side by side
+  lanes 16-31 gave rows of the next 8 keys, and both mma added to the same tile of S. 8 keys × 32 of
+  d are four matrices side by side
 lanes-16-to-31-repeat: wide second-8-repeat
-  lanes 16-31 gave the addresses of lanes 0-15 again, so d 16-31 of each load is d 0-15; x2 ignores
+  lanes 16-31 gave the addresses of lanes 0-15 again, so d 16-31 of each load is d 0-15. x2 ignores
   these lanes, x4 does not
 halves-in-elements: wide side-by-side half-in-elements
-  each next matrix was taken 8 bytes further right; 8 elements are 16 bytes
+  each next matrix was taken 8 bytes further right. 8 elements are 16 bytes
 row-in-elements: wide side-by-side row-in-elements
-  a row was taken for as many bytes as it has elements; an element has 2
+  a row was taken for as many bytes as it has elements. An element has 2
 trans-on-k: wide side-by-side trans-on-k
-  K was transposed; a row of K holds neighbours along d as they are needed
+  K was transposed. A row of K holds neighbours along d as they are needed
 step-doubled: wide side-by-side rows=16
   the loads go twice as far down as they should: a load has 8 keys here
 rows-forgotten: wide side-by-side rows=1
-  each tile went one row down; a tile has 8 keys
+  each tile went one row down. A tile has 8 keys
 keys-forgotten: wide side-by-side rows=0
   every load was of the first 8 keys
 step-too-far: wide side-by-side step=128

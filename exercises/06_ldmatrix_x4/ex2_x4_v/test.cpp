@@ -62,50 +62,50 @@ static const exercise::Table MISTAKES(R"(
 still-x2: still-x2 second-16-repeat
   right, but with one ldmatrix for each mma: an x4 brings operand B for two
 lanes-16-to-31-repeat: second-16-repeat
-  lanes 16-31 gave the addresses of lanes 0-15 again, so columns 8-15 of every 16 repeat columns 0-7;
-  x2 ignores these lanes, x4 does not
+  lanes 16-31 gave the addresses of lanes 0-15 again, so columns 8-15 of every 16 repeat columns
+  0-7. x2 ignores these lanes, x4 does not
 matrices-mispaired: right-first
-  the first mma got keys 0-7 twice: either the addresses number the matrices right first, as for K, or
-  registers 0 and 2 were paired; the first B is registers 0 and 1, keys 0-7 and 8-15 of the same
+  the first mma got keys 0-7 twice: either the addresses number the matrices right first, as for K,
+  or registers 0 and 2 were paired. The first B is registers 0 and 1, keys 0-7 and 8-15 of the same
   columns
 pairs-exchanged
-  registers 2 and 3 went to the first tile and 0 and 1 to the second; registers 0 and 1 are columns
+  registers 2 and 3 went to the first tile and 0 and 1 to the second. Registers 0 and 1 are columns
   0-7
 halves-exchanged
-  the two registers of each B are exchanged: the first holds keys 0-7, the second keys 8-15; .trans
+  the two registers of each B are exchanged: the first holds keys 0-7, the second keys 8-15. .trans
   transposes each piece in itself and leaves their order
 four-to-the-right: side-by-side
-  the four matrices were taken from the same 8 keys, one right of the other; matrices 1 and 3 are the
-  next 8 keys
+  the four matrices were taken from the same 8 keys, one right of the other. Matrices 1 and 3 are
+  the next 8 keys
 four-down
-  the four matrices were taken one below the other; matrices 2 and 3 are right of 0 and 1
+  the four matrices were taken one below the other. Matrices 2 and 3 are right of 0 and 1
 halves-in-elements: half-in-elements
-  lanes 16-31 went 8 bytes to the right; 8 elements are 16 bytes
+  lanes 16-31 went 8 bytes to the right. 8 elements are 16 bytes
 row-in-elements: row-in-elements rows=8
-  a row was taken for as many bytes as it has elements; an element has 2
+  a row was taken for as many bytes as it has elements. An element has 2
 no-trans
-  V was loaded without .trans; the sum runs over keys, so that two neighbouring keys must share a
+  V was loaded without .trans. The sum runs over keys, so that two neighbouring keys must share a
   register: .trans
 both-to-one-tile
-  both mma added to the same tile of O, and the next tile stayed 0; the second mma belongs to the next
-  8 columns
+  both mma added to the same tile of O, and the next tile stayed 0. The second mma belongs to the
+  next 8 columns
 tiles-far-apart: far-apart
-  the second mma added to a tile MMAS_D / 2 further on; it belongs to the next 8 columns
+  the second mma added to a tile MMAS_D / 2 further on. It belongs to the next 8 columns
 one-tile-a-turn
-  each turn goes one tile on, and loads two: the tiles are added twice; step by two
+  each turn goes one tile on, and loads two: the tiles are added twice. Step by two
 step-doubled: columns=32
   the loads go twice as far to the right as they should: mma_d counts tiles of 8 columns, 16 bytes
   each
 step-in-elements: columns=8
-  the next columns begin 8 bytes on for each tile; 8 elements are 16
+  the next columns begin 8 bytes on for each tile. 8 elements are 16
 columns-forgotten: columns=0
   every load was of the first 16 columns
 step-of-8-keys: rows=8
-  each step went 8 keys down; an mma takes 16 keys: MMA_K and not MMA_N
+  each step went 8 keys down. An mma takes 16 keys: MMA_K and not MMA_N
 rows-forgotten: rows=0 bytes={16,32}
   the offset of the keys is no whole number of rows: 16 keys are 16 times ROW_BYTES
 rows-forgotten: rows=1
-  each step went one row down; it takes 16 keys
+  each step went one row down. It takes 16 keys
 keys-forgotten: rows=0
   every step loaded the first 16 keys
 )");

@@ -117,16 +117,16 @@ v-barrier-missing
 barrier-before-wait: {,k-barrier-before-the-wait }v-barrier-before-the-wait;
     k-barrier-before-the-wait
   a wait covers only the calling thread's copies. A barrier after the wait covers those of all
-  threads; a barrier before it does not
+  threads. A barrier before it does not
 no-barrier: k-barrier-missing v-barrier-missing no-barrier-before-v
   there is no barrier: each multiplication reads what other threads copied, and load_V overwrites
   what they read
 wait-for-all: k-wait=0 v-wait=0
-  right, but each wait waits for the copy that was started last, too; wait<1> leaves it in flight
+  right, but each wait waits for the copy that was started last, too. wait<1> leaves it in flight
 wait-for-all: k-wait=0
-  right, but the wait before multiply_K waits for this tile's V, too; leave it in flight
+  right, but the wait before multiply_K waits for this tile's V, too. Leave it in flight
 wait-for-all: v-wait=0
-  right, but the wait before multiply_V waits for the next K, too; leave it in flight
+  right, but the wait before multiply_V waits for the next K, too. Leave it in flight
 wait-too-few: {,k-wait=2 }v-wait=2; k-wait=2; after-k; after-v; at-the-top
   a tile was read while its copy was in flight: the N of a wait counts the groups that were
   started after the one that is needed, and here it is larger

@@ -27,31 +27,31 @@ place-never-negative
   the position of a query was clamped to key 0. With more queries than keys the first queries are
   before key 0, and see `right` keys from there, or none
 one-key-at-least
-  a query that sees nothing was given one key; its end is at or before its first key
+  a query that sees nothing was given one key. Its end is at or before its first key
 window-too-narrow
-  `left` keys were counted with the query's own; they are those back from it
+  `left` keys were counted with the query's own. They are the keys before it
 window-too-wide
   one key too many back: the first is at query + diagonal - left
 end-is-the-last-key
-  the end is the last key that is seen; it must be one more: + 1
+  the end is the last key that is seen. It must be one more: + 1
 next-key-seen
   each query sees one key too many ahead: + 1 was added twice
 first-not-clamped: first-free {,far-free}
-  the first key is below 0 for the first queries; no such key exists, and -3 / 4 is 0, not -1:
-  take 0
+  the first key is below 0 for the first queries. No such key exists, and -3 / 4 is 0, not -1: take
+  0
 limits-not-clamped: first-free end-free {,far-free}
   neither limit is clamped: no key is below 0, and no more than len_kv exist
 end-not-clamped: end-free {,far-free}
   the end is past the last key: no more than len_kv exist
 end-by-queries
-  the end was limited by len_q; it counts keys: len_kv
+  the end was limited by len_q. It counts keys, so len_kv limits it
 sides-exchanged
   left and right are exchanged: the `left` keys come before the query, and the `right` keys come
   after it
 minus-one-taken-as-length
-  -1 was taken as a number of keys; it means no limit
+  -1 was taken as a number of keys. It means no limit
 zero-as-no-limit
-  0 keys on a side was taken as no limit; only -1 is
+  0 keys on a side was taken as no limit. Only -1 is
 no-limit-as-zero
   no limit was taken as 0 keys on that side
 no-limit-too-near

@@ -61,44 +61,44 @@ static Tiles tiles_as(const Changes& is, const Case& c, int block_q, int block_k
 
 static const exercise::Table MISTAKES(R"(
 end-rounded-down: end-round=0
-  the end is rounded down; a tile of which one key is seen is needed
+  the end is rounded down. A tile of which one key is seen is needed
 begin-rounded-up: begin-round=1
-  the begin is rounded up; a tile of which one key is seen is needed
+  the begin is rounded up. A tile of which one key is seen is needed
 one-tile-too-many: end-round={2,3}; end-round=3 clear-begin-round=3
-  an end that is a multiple of BLOCK_KV is rounded up to the next; add BLOCK_KV - 1
+  an end that is a multiple of BLOCK_KV is rounded up to the next. Add BLOCK_KV - 1
 clear-begins-too-late: clear-begin-round=3
   a clear begin that is a multiple of BLOCK_KV is rounded up to the next: right, but a tile is
-  masked in vain; add BLOCK_KV - 1
+  masked in vain. Add BLOCK_KV - 1
 left-limit-forgotten: clear-from-zero from-zero
-  tiles begin at 0, needed and clear ones; a window has a first key too
+  tiles begin at 0, needed and clear ones. A window has a first key too
 tail-called-clear
-  the last tile is called clear where the keys end inside it; those that do not exist must be
+  the last tile is called clear where the keys end inside it. Those that do not exist must be
   masked, too
 edge-not-masked: clear-begin=0 clear-begin-round=0; clear-end=1 clear-end-round=1
-  on one side the tiles at the edge are called clear; some of their keys are hidden from some query
+  on one side the tiles at the edge are called clear. Some of their keys are hidden from some query
 all-tiles-visited: {,from-zero }to-the-end; from-zero
-  tiles are visited that no query sees: right, but slow; the mask bounds both sides
+  tiles are visited that no query sees: right, but slow. The mask bounds both sides
 queries-exchanged: begin=1 end=0 {,clear-begin=0 clear-end=1}
   the first query has the smallest first key, the last query the largest end
 one-query-for-all: end=0 {,clear-begin=0}; begin=1 {,clear-end=1}
-  one query was used for both limits; the others see other keys
+  one query was used for both limits. The others see other keys
 clear-for-one-query: {,clear-begin=0 }clear-end=1; clear-begin=0
-  a tile is called clear that one query sees whole; each must: they all see the keys from the last
+  a tile is called clear that one query sees whole. Each must: they all see the keys from the last
   query's first to the first query's end
 clear-rounded-outwards: {,clear-begin-round=0 }clear-end-round=1; clear-begin-round=0
   a tile is called clear of which only a part is seen by all queries: round its begin up and its
   end down
 last-query-not-clipped
-  the last query of the last tile is past the end: len_q - 1 is the last that there is; right, but
-  tiles are masked for a query that does not exist
+  the last query of the last tile is past the end: len_q - 1 is the last that there is. The result
+  is right, but tiles are masked for a query that does not exist
 last-query-behind-the-tile
   the query after the tile was taken as its last one: - 1
 last-query-by-the-keys
-  the last query was limited by len_kv; it counts queries: len_q - 1 is the last
+  the last query was limited by len_kv. It counts queries, so len_q - 1 is the last
 last-query-of-all
-  the last query of all was used; the last one of this tile is at most BLOCK_Q - 1 after its first
+  the last query of all was used. The last one of this tile is at most BLOCK_Q - 1 after its first
 tile-for-row
-  q_tile was taken as a query; its first one is q_tile * BLOCK_Q
+  q_tile was taken as a query. Its first one is q_tile * BLOCK_Q
 blocks-exchanged: blocks-exchanged; queries-in-kv-blocks; keys-in-q-blocks
   one block was taken for the other: queries are counted in tiles of BLOCK_Q, keys in tiles of
   BLOCK_KV

@@ -42,14 +42,14 @@ static Params fused_as(const Sizes& s, const Changes& is) {
 
 static const exercise::Table FUSED_MISTAKES(R"(
 elements-for-bytes
-  the strides count numbers; they count bytes: times ELEMENT
+  the strides count numbers. They have to count bytes: times ELEMENT
 row-of-one-head
-  the next row was taken to be dim numbers further; all heads of Q, K and V lie between
+  the next row was taken to be dim numbers further. All heads of Q, K and V lie between
 rows-of-one-tensor: own; own-of-kv; without-v
   the next row is a whole fused row further, even where only Q, K or V is used: heads + 2 kv_heads
   times dim
 three-equal-parts: three-parts thirds
-  Q, K and V were taken to be as large as each other; K and V have kv_heads
+  Q, K and V were taken to be as large as each other. K and V have kv_heads
 three-equal-parts: thirds
   V begins after the kv_heads heads of K. The distance from K to V is not the distance from Q to K
 k-behind-kv-heads
@@ -65,7 +65,7 @@ batch-of-one-tensor
 group-is-kv-heads
   group is how many query heads share a head, heads / kv_heads, not how many there are
 group-upside-down
-  group is heads / kv_heads; kv_heads / heads is 0 or 1
+  group is heads / kv_heads. kv_heads / heads is 0 or 1
 thirty-two-bits
   the bytes of a batch were multiplied as int, and passed 2^31: begin with an int64_t
 )");
@@ -131,20 +131,20 @@ modulo-head-map
   query heads were assigned in turn, head % kv_heads. Consecutive heads share a head of K: head /
   group
 modulo-group
-  head % group is the place in the group; the group is head / group
+  head % group is the place in the group. The group is head / group
 divided-by-kv-heads
-  the head was divided by the number of groups; divide by how many are in one: group
+  the head was divided by the number of groups. Divide by how many are in one: group
 divided-after-the-stride: product-divided
-  head * stride / group is a place between two heads of K; head / group comes first, and drops
-  what is left over
+  head * stride / group is a place between two heads of K. Head / group comes first, and drops what
+  is left over
 divided-after-the-stride: stride-divided
   the stride was divided by group. Divide the head, and drop the remainder
 head-not-mapped
-  the query head was taken as the head of K; several query heads share one: head / group
+  the query head was taken as the head of K. Several query heads share one: head / group
 first-of-the-group
-  this is the group's first query head; the head of K is head / group
+  this is the group's first query head. The head of K is head / group
 strides-of-q: batch-of-q head-of-q row-of-q; batch-of-q; head-of-q; row-of-q; all-of-q
-  a stride of Q was used for K; K has its own
+  a stride of Q was used for K. K has its own
 start-forgotten
   K does not begin at byte 0: add its start
 start-of-q

@@ -87,18 +87,18 @@ factor-unguarded
 weights-unguarded
   the factor is guarded and the weights are not: s - m is -inf - (-inf) as long as no key is seen
 nan-replaced
-  a NaN was replaced afterwards; that hides those that are mistakes as well: do not subtract -inf
+  a NaN was replaced afterwards. That hides those that are mistakes as well: do not subtract -inf
 hidden-tile-skipped
-  the weights are 0 at once as long as m is -inf; if all scores are NaN, m is -inf too, and no NaN
+  the weights are 0 at once as long as m is -inf. If all scores are NaN, m is -inf too, and no NaN
   comes out: subtract 0 and compute them
 guard-kept
-  m itself became 0 where no key was seen; subtract 0 there, and keep m: the end asks it
+  m itself became 0 where no key was seen. Subtract 0 there, and keep m: the end asks it
 old-max-dropped: tile-max {,hidden-tile-returns}
-  m' is the maximum of this tile alone; it is the larger of that and m
+  m' is the maximum of this tile alone. It should be the larger of that and m
 hidden-tile-wipes
-  a tile that is hidden set l and o to 0; it changes nothing
+  a tile that is hidden set l and o to 0. It has to change nothing
 factor-upside-down
-  the factor is e^(m' - m); it is e^(m - m')
+  the factor is e^(m' - m). It should be e^(m - m')
 scale-forgotten: rescale-unscaled weights-unscaled; rescale-unscaled; weights-unscaled
   the difference of scores is not multiplied by scale in the factor or in the weights
 not-rescaled: l-not-rescaled o-not-rescaled
@@ -110,38 +110,38 @@ o-not-rescaled
 l-not-summed
   the weights were not added to l
 decided-by-m
-  a row that sees nothing is told by m alone; a maximum drops a NaN, so m is -inf as well if all
+  a row that sees nothing is told by m alone. A maximum drops a NaN, so m is -inf as well if all
   scores are NaN: l is 0, too
 decided-by-either
-  m = -inf or l = 0 was enough to tell a row that sees nothing; either alone is a mistake that
-  must show: m = -inf and l = 0
+  m = -inf or l = 0 was enough to tell a row that sees nothing. Either alone is a mistake that must
+  show: m = -inf and l = 0
 decided-by-l: by-l-zero; by-l-positive
-  a row that sees nothing is told by l alone; that also hides a 0/0 or a NaN that is a mistake: m
-  is -inf, too
+  a row that sees nothing is told by l alone. That also hides a 0/0 or a NaN that is a mistake: m is
+  -inf, too
 nothing-divided-by-nothing
   a row that sees nothing was divided as any other, 0/0: its O is 0
 lse-of-nothing-zero
   the LSE of no key is ln 0 = -inf, not 0
 m-not-in-lse
-  the LSE is ln l; l is relative to m: + scale m
+  the LSE is ln l. l is relative to m: + scale m
 lse-without-scale
-  m was added to ln l as it is; it is of scores that are not scaled yet: scale m
+  m was added to ln l as it is. But m is the maximum of scores that are not scaled yet: scale m
 logarithm-scaled: scaled-whole
-  ln l was multiplied by scale with m; l is a sum of scaled exponentials already: scale m + ln l
+  ln l was multiplied by scale with m. l is a sum of scaled exponentials already: scale m + ln l
 logarithm-scaled: scaled-log
-  ln l was multiplied by scale, and m was not; it is the other way round: scale m + ln l
+  ln l was multiplied by scale, and m was not. It has to be the other way round: scale m + ln l
 divided-by-scale
-  m was divided by scale; scale m + ln l
+  m was divided by scale. The LSE is scale m + ln l
 logarithm-forgotten
-  l was added; it is its logarithm: scale m + ln l
+  l was added. It should be its logarithm: scale m + ln l
 lse-in-base-2
-  the LSE is in base 2; it is the natural logarithm: times ln 2
+  the LSE is in base 2. It should be the natural logarithm: times ln 2
 log2-of-l
-  log2 of l was added; it is the natural logarithm
+  log2 of l was added. It should be the natural logarithm
 minus-ln-l
-  ln l was subtracted; scale m + ln l
+  ln l was subtracted. The LSE is scale m + ln l
 not-divided
-  O is o; divide by l
+  O is o. Divide by l
 )");
 
 template <class Run>

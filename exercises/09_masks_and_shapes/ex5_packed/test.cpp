@@ -29,52 +29,52 @@ static const exercise::Table MISTAKES(R"(
 one-element-late: {,q-late=1 }kv-late=1; q-late=1; {,q-start-is-end }kv-start-is-end; q-start-is-end
   the starts are read one element late: sequence n begins at starts[n], and this is its neighbour
 one-element-early: q-late=-1 kv-late=-1
-  the starts are read one element early; sequence n begins at starts[n]
+  the starts are read one element early. Sequence n begins at starts[n]
 end-for-length: {,q-length-is-end }kv-length-is-end; q-length-is-end
-  starts[n + 1] was taken as a length; it is where the sequence ends: minus starts[n]
+  starts[n + 1] was taken as a length. It is where the sequence ends, so subtract starts[n]
 keys-from-q-starts: kv-from-q
-  K's rows were taken from Q's starts; K and V have their own
+  K's rows were taken from Q's starts. K and V have their own
 keys-from-q-starts: kv-start-from-q
-  K begins where Q's sequence begins; K and V have their own starts
+  K begins where Q's sequence begins. K and V have their own starts
 queries-from-kv-starts: q-from-kv
   Q's rows were taken from the starts of K and V
 queries-from-kv-starts: q-start-from-kv
-  Q begins where K's sequence begins; Q has its own starts
+  Q begins where K's sequence begins. Q has its own starts
 diagonal-of-the-tensor
-  the diagonal is that of all rows; each sequence has its own, len_kv - len_q
+  the diagonal is that of all rows. Each sequence has its own, len_kv - len_q
 diagonal-reversed
   the diagonal is len_kv - len_q
 top-left-aligned
   the diagonal is 0. The last query is at the last key: len_kv - len_q
 diagonal-in-the-tensor: of-starts; of-ends
-  the diagonal is a difference of rows in the tensors; queries and keys are counted in the
-  sequence: len_kv - len_q
+  the diagonal is a difference of rows in the tensors. Queries and keys are counted in the sequence:
+  len_kv - len_q
 row-in-the-tensor: compared; in-tensor
-  first_row has q_start in it; rows are counted in the sequence, from 0
+  first_row has q_start in it. Rows are counted in the sequence, from 0
 tile-for-row
-  q_tile was taken as a row; the tile begins at q_tile * block_q
+  q_tile was taken as a row. The tile begins at q_tile * block_q
 blocks-exchanged
   queries were counted in tiles of block_kv
 end-not-clipped: whole; always-whole
-  the end is first_row + block_q; the sequence's last tile may be shorter, and after it comes the
+  the end is first_row + block_q. The sequence's last tile may be shorter, and after it comes the
   neighbour: no more than len_q
 empty-tile-visited
   a tile that begins at len_q has no row: an empty sequence has no tile at all
 end-of-the-tensor: tensor; neighbours
-  the rows end where the tensor ends, so the neighbour's are computed too; they end at len_q
+  the rows end where the tensor ends, so the neighbour's are computed too. They should end at len_q
 no-keys-no-block
-  a sequence that has queries and no key was left out; its output, 0, must be written
+  a sequence that has queries and no key was left out. Its output, 0, must be written
 kv-tiles-rounded-down
   the last keys are lost: round the tiles up
 one-tile-too-many
   len / block + 1 is one tile too many if nothing is left over
 tile-of-no-keys
-  (len - 1) / block + 1 is 1 for a length of 0, as -1 / block is 0; that sequence has no tile
+  (len - 1) / block + 1 is 1 for a length of 0, as -1 / block is 0. That sequence has no tile
 kv-tiles-of-the-tensor
-  these are the tiles of all keys in the tensor; the sequence has its own len_kv
+  these are the tiles of all keys in the tensor. The sequence has its own len_kv
 kv-tiles-in-the-tensor: touched; to-its-end; between-tiles
-  the tiles were counted in the tensor, where the sequence may begin inside one; they are counted
-  in the sequence, from its first key: len_kv / block_kv, rounded up
+  the tiles were counted in the tensor, where the sequence may begin inside one. They have to be
+  counted in the sequence, from its first key: len_kv / block_kv, rounded up
 kv-tiles-of-queries
   the tiles of keys were counted by len_q
 kv-tiles-by-block-q

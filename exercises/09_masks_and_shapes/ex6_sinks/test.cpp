@@ -52,17 +52,17 @@ static const exercise::Table MISTAKES(R"(
 four-times
   each of the four lanes counts the sink, and the lanes are added up: one of them counts it
 sink-not-divided
-  m is the sink as it is; m is a score that is not scaled yet: sink / scale
+  m is the sink as it is. m is a score that is not scaled yet: sink / scale
 sink-multiplied
-  the sink was multiplied by scale; m is a score that is not scaled yet: sink / scale
+  the sink was multiplied by scale. m is a score that is not scaled yet: sink / scale
 sum-from-zero
-  l started at 0; the sink's own weight is e^0 = 1
+  l started at 0. The sink's own weight is e^0 = 1
 m-from-nothing
-  m started at -inf with l = 1; the first key then rescales l by e^-inf, and the sink is lost
+  m started at -inf with l = 1. The first key then rescales l by e^-inf, and the sink is lost
 value-of-one
-  o counts the sink too; it has no value, so o is only rescaled
+  o counts the sink too. It has no value, so o is only rescaled
 m-kept
-  m stayed the largest score of a key; e^(sink - scale m) overflows if the sink is far above it
+  m stayed the largest score of a key. e^(sink - scale m) overflows if the sink is far above it
 unguarded
   with neither a key nor a sink m' is -inf, and -inf - (-inf) is NaN: subtract 0 then
 weight-of-one

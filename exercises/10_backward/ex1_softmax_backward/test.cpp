@@ -66,36 +66,36 @@ struct Way {
 
 static const exercise::Table MISTAKES(R"(
 d-forgotten
-  dS is P dP; that would be right if a score changed its own weight alone: dP - D
+  dS is P dP. That would be right if a score changed its own weight alone: dP - D
 d-not-weighted
-  D is the sum of dP; each one counts with its weight: the sum of P dP
+  D is the sum of dP. Each one counts with its weight: the sum of P dP
 d-is-a-mean
-  D is the mean of dP; it is the sum of P dP
+  D is the mean of dP. It should be the sum of P dP
 d-divided-by-the-length
-  D was divided by the number of keys; the weights add up to 1 already
+  D was divided by the number of keys. The weights add up to 1 already
 d-so-far
   D is used before it is complete: in each dS only the keys so far are in it. Two loops
 d-from-p-alone
-  D is the sum of P P; it is the sum of P dP
+  D is the sum of P P. It should be the sum of P dP
 d-normalised-again
-  D was divided by the sum of P; that is 1 already, and 0 in a row that sees no key: 0/0
+  D was divided by the sum of P. That is 1 already, and 0 in a row that sees no key: 0/0
 sign-turned
   dS has the other sign: dP - D, not D - dP
 d-added
-  D was added; it is subtracted: dP - D
+  D was added. It has to be subtracted: dP - D
 p-forgotten
   dS is dP - D without the factor P: P (dP - D)
 d-outside-the-bracket
-  dS is P dP - D; D has the factor P, too: P (dP - D)
+  dS is P dP - D. D has the factor P, too: P (dP - D)
 p-and-dp-exchanged
-  dS is dP (P - D); P and dP are exchanged: P (dP - D)
+  dS is dP (P - D). P and dP are exchanged: P (dP - D)
 diagonal-forgotten
   dS is -P D, the part with -P_j P_k alone: on the diagonal there is P_j (1 - P_j), which adds P
   dP
 only-the-diagonal
-  dS is P (1 - P) dP, the diagonal of the Jacobian alone; a score changes the other weights, too
+  dS is P (1 - P) dP, the diagonal of the Jacobian alone. A score changes the other weights, too
 off-diagonal-with-plus
-  the Jacobian is P_j (1 - P_j) on the diagonal, and -P_j P_k off it; here it is +P_j P_k
+  the Jacobian is P_j (1 - P_j) on the diagonal, and -P_j P_k off it. Here it is +P_j P_k
 p-twice
   D was multiplied by P inside the bracket, and again outside: P (dP - D)
 )");

@@ -76,11 +76,11 @@ struct Way {
 
 static const exercise::Table MISTAKES(R"(
 tile-for-row
-  q_tile was taken as a query; the first query of the tile is q_tile * BLOCK_Q
+  q_tile was taken as a query. The first query of the tile is q_tile * BLOCK_Q
 head-forgotten
   the rows are those of head 0. Before a head come head * len_q rows
 head-padded
-  a head was taken to be whole tiles long; O and dO have len_q rows for each head
+  a head was taken to be whole tiles long. O and dO have len_q rows for each head
 one-row-too-far
   each D is that of the next row
 past-the-end-read: read
@@ -88,35 +88,35 @@ past-the-end-read: read
 past-the-end-read: length-of-all
   rows past the last query were read: the length was taken for all heads, and it is len_q for each
 one-row-too-many
-  row len_q was read; rows count from 0, and len_q - 1 is the last
+  row len_q was read. Rows count from 0, and len_q - 1 is the last
 last-query-repeated
-  rows past the last query have its D; theirs is 0
+  rows past the last query have its D. Theirs is 0
 place-of-the-query: of-head
-  D was written at the query's number; D has the rows of this tile alone: D[i]
+  D was written at the query's number. D has the rows of this tile alone: D[i]
 place-of-the-query: of-tensor
-  D was written at the row's place in the tensor; D has the rows of this tile alone: D[i]
+  D was written at the row's place in the tensor. D has the rows of this tile alone: D[i]
 past-the-end-not-written
-  D of rows past the last query was left as it was; it has to be 0
+  D of rows past the last query was left as it was. It has to be 0
 sum-not-cleared
   the sum was added to the old content of D. Begin with 0
 sum-of-the-rows-before: carried-on {,zero-past-the-end}
   the sum of a row was added to the sums of the rows before it. Begin with 0 in each row
 divided-by-dim: mean
-  the sum was divided by dim; D is the sum
+  the sum was divided by dim. D is the sum
 divided-by-dim: root
-  the sum was divided by the root of dim; scale is no part of D
+  the sum was divided by the root of dim. Scale is no part of D
 o-squared
-  O was multiplied by O; D is the sum of dO O
+  O was multiplied by O. D is the sum of dO O
 do-squared
-  dO was multiplied by dO; D is the sum of dO O
+  dO was multiplied by dO. D is the sum of dO O
 last-product-only
-  D is the last product of the row; add them up
+  D is the last product of the row. Add them up
 added-for-multiplied
-  dO + O was summed; D is the sum of dO O
+  dO + O was summed. D is the sum of dO O
 sum-over-queries
-  row and column are exchanged: the sum goes over queries; it goes over the numbers of a row
+  row and column are exchanged: the sum goes over queries. It should go over the numbers of a row
 rounded-to-bf16: products; running; result
-  a sum or a product was rounded to bf16; D is fp32: widen O and dO before the product
+  a sum or a product was rounded to bf16. D is fp32: widen O and dO before the product
 )");
 
 static std::vector<float> answer(const Case& c) {

@@ -86,48 +86,48 @@ scale-in-neither: scale-dq=0 scale-dk=0
 scale-twice: scale-dq=2 scale-dk=2; scale-dq=2; scale-dk=2
   scale is in dQ or dK twice: once in dS, and once more in the sum
 scale-in-dv: scale-dv=1
-  dV was multiplied by scale; it is P.T dO
+  dV was multiplied by scale. It should be P.T dO
 scale-not-in-p
-  P is e^(S - LSE); LSE is of the scaled scores: e^(scale S - LSE)
+  P is e^(S - LSE). LSE is of the scaled scores: e^(scale S - LSE)
 lse-scaled
-  LSE was multiplied by scale with S; it is of the scaled scores already: e^(scale S - LSE)
+  LSE was multiplied by scale with S. But LSE is of the scaled scores already: e^(scale S - LSE)
 lse-forgotten
-  P is e^(scale S); without LSE the weights of a row do not add up to 1
+  P is e^(scale S). Without LSE the weights of a row do not add up to 1
 divided-by-lse
-  e^(scale S) was divided by LSE; that is a logarithm: e^(scale S - LSE)
+  e^(scale S) was divided by LSE. That is a logarithm: e^(scale S - LSE)
 power-of-two
-  P is a power of 2; LSE is a natural logarithm: e^(scale S - LSE)
+  P is a power of 2. LSE is a natural logarithm: e^(scale S - LSE)
 exponent-turned
-  P is e^(LSE - scale S); e^(scale S - LSE)
+  P is e^(LSE - scale S). It should be e^(scale S - LSE)
 mask-forgotten: seen; seen masks-dv; seen masks-ds
   hidden keys have a weight: LSE does not know of them, so their P is some number, and must be
   made 0
 hidden-score-zero
-  hidden keys score 0, and e^(0 - LSE) is some number; their P is 0
+  hidden keys score 0, and e^(0 - LSE) is some number. Their P is 0
 nan-where-nothing-is-seen: minus-inf; times-zero
-  a query that sees no key has LSE -inf; -inf - (-inf) is NaN, and so is e^inf * 0: choose P = 0
-  for a hidden key, and use no exponential of it
+  a query that sees no key has LSE -inf. -inf - (-inf) is NaN, and so is e^inf * 0: choose P = 0 for
+  a hidden key, and use no exponential of it
 mask-turned
-  sees(j, i) was asked; sees(query, key)
+  sees(j, i) was asked. The order is sees(query, key)
 exponential-forgotten
-  P is scale S - LSE; e to the power of that
+  P is scale S - LSE. It should be e to the power of that
 d-forgotten
-  dS is P dP; P (dP - D)
+  dS is P dP. It should be P (dP - D)
 d-added
   D was added: P (dP - D)
 d-of-the-key
-  D was taken by the key, D[j]; it belongs to the query
+  D was taken by the key, D[j]. It belongs to the query
 dp-forgotten
-  dS is -P D; P (dP - D)
+  dS is -P D. It should be P (dP - D)
 d-outside-the-bracket: outside; outside skips-hidden
-  dS is P dP - D; P (dP - D)
+  dS is P dP - D. It should be P (dP - D)
 sign-turned
   dS has the other sign: P (dP - D), not P (D - dP)
 p-forgotten: no-p; no-p skips-hidden
   dS is dP - D without the factor P
 not-added: clears-{dq,dk,dv}; clears-dq clears-{dk,dv}; clears-dk clears-dv;
     clears-dq clears-dk clears-dv
-  the sums were overwritten; other pairs have added to them already: +=
+  the sums were overwritten. Other pairs have added to them already: +=
 p-and-ds-exchanged: exchanged; dv-from-ds; dq-from-p
   P and dS are exchanged in a product: dV is from P, dQ and dK are from dS
 wrong-matrix: dq-from-q; dk-from-k; dv-from-q; dk-from-do

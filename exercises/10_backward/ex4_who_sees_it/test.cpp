@@ -62,66 +62,65 @@ static Walk walk_as(const Changes& is, const Case& c, int block_q, int block_kv)
 
 static const exercise::Table MISTAKES(R"(
 top-left-aligned
-  query i was taken to see keys up to i; up to i + len_kv - len_q
+  query i was taken to see keys up to i. It sees keys up to i + len_kv - len_q
 diagonal-reversed
   the diagonal has the other sign: query i sees keys up to i + len_kv - len_q, so key j is seen
   from query j - (len_kv - len_q) on
 diagonal-hidden
-  query i was taken not to see key i + len_kv - len_q; it is the last that it sees
+  query i was taken not to see key i + len_kv - len_q. It is the last that it sees
 begin-not-clamped: begin-not-clamped {,clear-not-clamped}
   where every query sees these keys the first one is query 0, not a negative one: clamp before
   dividing
 starts-one-tile-late: begin-round-up; begin-round-and-one
-  begin is rounded up; a tile whose last query sees one key is needed
+  begin is rounded up. A tile whose last query sees one key is needed
 starts-one-tile-early
   begin is one tile too early: right, and slow, its P is all 0
 all-tiles-visited: from-zero; never
   tiles of queries are visited that see none of these keys: right, and slow
 begin-by-the-last-key: begin-key-last; begin-key-behind
-  begin was asked of the last key of the tile; the first key is seen earlier
+  begin was asked of the last key of the tile. The first key is seen earlier
 only-the-first-tile-masked
-  only the tile at begin is masked; with BLOCK_KV above BLOCK_Q, or a diagonal that is no multiple
+  only the tile at begin is masked. With BLOCK_KV above BLOCK_Q, or a diagonal that is no multiple
   of it, the edge runs through more
 masked-by-the-ratio
-  BLOCK_KV / BLOCK_Q tiles are masked; if the diagonal does not begin where a tile does, it runs
+  BLOCK_KV / BLOCK_Q tiles are masked. If the diagonal does not begin where a tile does, it runs
   through one more
 clear-by-the-first-key
-  clear_begin was asked of the first key of the tile; all of its keys must be seen: ask the last
+  clear_begin was asked of the first key of the tile. All of its keys must be seen: ask the last
 clear-by-the-key-behind
   clear_begin was computed from the key after the tile. The tile's last key is (kv_tile + 1) *
   BLOCK_KV - 1
 clear-rounded-down
-  clear_begin is rounded down; in a clear tile the first query sees all keys: round up
+  clear_begin is rounded down. In a clear tile the first query sees all keys: round up
 clear-one-tile-late
   where the first query of a tile is just the first that sees all keys, the tile is called masked:
-  right, and slow; round up by adding BLOCK_Q - 1
+  right, and slow. Round up by adding BLOCK_Q - 1
 nothing-clear
   no tile is clear: right, but then every tile needs the mask
 nothing-masked
-  every tile is clear; those at the edge need the mask
+  every tile is clear. Those at the edge need the mask
 tail-called-clear: tail-forgotten; tail-clipped
-  the keys end inside this tile, and tiles of queries are called clear; those that do not exist
-  must be masked
+  the keys end inside this tile, and tiles of queries are called clear. Those that do not exist must
+  be masked
 tail-one-too-late
   a tile that lacks one key counts as full: (kv_tile + 1) * BLOCK_KV > len_kv
 count-of-one-head
-  count is that of one head; `group` heads of queries share the keys, and the block visits them
-  all
+  count is that of one head. `group` heads of queries share the keys, and the block visits them all
 skipped-ones-counted
   count includes the skipped tiles. Count the tiles from begin onward, times group
 only-clear-ones-counted
-  count has the clear tiles alone; masked ones are visited as well
+  count has the clear tiles alone. Masked ones are visited as well
 last-tile-forgotten
   len_q / BLOCK_Q leaves out a last tile that is not full: round up
 tiles-of-keys-counted
-  the tiles of keys were counted; the block visits tiles of queries
+  the tiles of keys were counted. The block visits tiles of queries
 always-causal
-  `causal` was not asked; if it is false every query sees every key
+  `causal` was not asked. If it is false every query sees every key
 blocks-exchanged
   one block was taken for the other: keys are counted in tiles of BLOCK_KV, queries in tiles of
   BLOCK_Q
 tile-for-key
-  kv_tile was taken as a key; the first one is kv_tile * BLOCK_KV
+  kv_tile was taken as a key. The first one is kv_tile * BLOCK_KV
 )");
 
 // A letter for each tile of queries, and those that do not exist, and then how many are visited.

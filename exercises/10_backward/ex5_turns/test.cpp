@@ -46,7 +46,7 @@ struct Answer {
 
 static const exercise::Table MISTAKES(R"(
 turns-against-the-launch: descending kv-tile; kv-tile; longest-first from-last; against-if-plain
-  turns go one way and blocks start the other way; a block may wait only for those that started
+  turns go one way and blocks start the other way. A block may wait only for those that started
   before it
 longest-first
   right, but slow. With a causal mask and blocks in the order of key tiles, every block waits at its
@@ -55,16 +55,16 @@ absent-blocks-counted: from-last-of-all; descending from-last-of-all
   turns are counted from the last key tile of all. A tile of queries that does not see that key tile
   waits for an addition that never comes: count from the last key tile that it sees
 tiles-taken-as-square: distance; descending distance
-  turns are q_tile - kv_tile; that is right only if tiles are square and queries are as many as
+  turns are q_tile - kv_tile. That is right only if tiles are square and queries are as many as
   keys: last_kv_tile(q_tile) - kv_tile
 turn-of-the-queries
-  turns are numbers of tiles of queries; at each tile of queries the blocks have turns 0, 1, 2, …
+  turns are numbers of tiles of queries. At each tile of queries the blocks have turns 0, 1, 2, …
 no-turns
   every turn is 0, so that the second block waits forever
 turns-from-one: from-one; longest-first from-one
   the first turn is 1. No block has added before the first one, so that its turn is 0
 one-tile-too-far
-  blocks have key tiles kv_tiles to 1; kv_tiles - 1 to 0
+  blocks have key tiles kv_tiles to 1. They should be kv_tiles - 1 to 0
 )");
 
 struct Block {

@@ -55,31 +55,31 @@ struct Way {
 
 static const exercise::Table MISTAKES(R"(
 one-sided-difference
-  the difference is (L(x + h) - L(x)) / h; its error is of the order of h, not of h * h, and right
+  the difference is (L(x + h) - L(x)) / h. Its error is of the order of h, not of h * h, and right
   gradients fail
 divided-by-h
-  L(x + h) - L(x - h) was divided by h; the two are 2 h apart
+  L(x + h) - L(x - h) was divided by h. The two are 2 h apart
 tensor-not-changed
   every difference is 0: L was asked of tensors that had not changed. Was a copy of the number
   changed?
 step-too-small: step={1e-10,1e-11,1e-12,1e-13,1e-14}
-  h is so small that L(x + h) - L(x - h) has few digits left; STEP
+  h is so small that L(x + h) - L(x - h) has few digits left. Use STEP
 step-too-large: step={0.1,0.01}
-  h is so large that L is no straight line over 2 h; STEP
+  h is so large that L is no straight line over 2 h. Use STEP
 not-put-back: stays; back-not
   a number was changed and not put back, so that all later differences are of another L
 put-back-by-adding
-  a number was put back by + h; x + h - 2 h + h has not always the bits of x: keep a copy
+  a number was put back by + h. x + h - 2 h + h has not always the bits of x: keep a copy
 first-not-farthest
-  the first wrong element is found; the farthest is asked for
+  the first wrong element is found. The farthest is asked for
 last-not-farthest
-  the last wrong element is found; the farthest is asked for: remember how far it was off
+  the last wrong element is found. The farthest is asked for: remember how far it was off
 sign-kept
   gradients that are too small are not found: take the absolute value
 relative-error
-  the error was divided by the difference; an element near 0 wins that is hardly off
+  the error was divided by the difference. An element near 0 wins that is hardly off
 nan-passes
-  a NaN is not found: error > worst is false for it; !(error <= worst) is true
+  a NaN is not found: error > worst is false for it. !(error <= worst) is true
 nan-remembered-as-worst
   the worst error became NaN, and every later element counts as farther. Return when the NaN is
   found

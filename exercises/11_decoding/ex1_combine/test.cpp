@@ -128,19 +128,19 @@ struct Answer {
 static const exercise::Table MISTAKES(R"(
 $habits = {,nothing-by-the-maximum,empty-o-read,nothing-by-the-maximum empty-o-read}
 averaged: {mean,mean-of-all,mean-of-two,mean-with-first} $habits
-  O is the mean of the parts' O; a part counts as much as the sum it was divided by: e^LSE_i
+  O is the mean of the parts' O. A part counts as much as the sum it was divided by: e^LSE_i
 not-rescaled: not-rescaled $habits
-  O is the plain sum of the parts' O; each has to be multiplied by e^(LSE_i - LSE)
+  O is the plain sum of the parts' O. Each has to be multiplied by e^(LSE_i - LSE)
 weighted-by-lse: weighted-by-lse $habits
-  a part was weighted by its LSE; that is a logarithm: e^LSE_i
+  a part was weighted by its LSE. That is a logarithm: e^LSE_i
 not-divided: not-divided $habits
   the weights are e^(LSE_i - largest), and their sum is not 1: divide O by it
 divided-by-the-parts: divided-by-the-parts $habits
-  the weighted sum was divided by the number of parts; by the sum of the weights
+  the weighted sum was divided by the number of parts. Divide it by the sum of the weights
 weights-upside-down: weights-upside-down $habits
-  the weights are e^(largest - LSE_i); e^(LSE_i - largest)
+  the weights are e^(largest - LSE_i). They should be e^(LSE_i - largest)
 powers-of-two: powers-of-two $habits
-  the weights are powers of 2; LSE is a natural logarithm: powers of e
+  the weights are powers of 2. LSE is a natural logarithm: powers of e
 no-maximum: {none,without-maximum,final} $habits; {none,final} nothing-divided-by-nothing;
     none by-either; final empty-o-read nothing-divided-by-nothing
   e^LSE leaves the range of a float, above 88.7 and below about -103: subtract the largest LSE
@@ -150,43 +150,43 @@ maximum-starts-at-zero: from-zero $habits; from-zero nothing-divided-by-nothing
 minimum-for-maximum: minimum-for-maximum $habits
   the smallest LSE was subtracted, so the weights overflow: the largest
 first-lse-for-maximum: first $habits; first unguarded
-  the first LSE is subtracted; if it is far below the others, or -inf, e^ of the difference
+  the first LSE is subtracted. If it is far below the others, or -inf, e^ of the difference
   overflows: the largest
 sum-not-rescaled: {running,running-sum} $habits
   the maximum was raised during the sum, and the terms added earlier belong to the old maximum.
   Multiply them by e^(old - new), or find the maximum first
 infinity-minus-infinity: online empty-o-read unguarded; online empty-o-read unguarded
     nothing-divided-by-nothing; empty-o-read unguarded nothing-divided-by-nothing
-  where no part has had a key yet, the largest LSE is -inf, and -inf - (-inf) is NaN; and the O of
+  where no part has had a key yet, the largest LSE is -inf, and -inf - (-inf) is NaN. And the O of
   parts without a key is read: skip them
 nothing-divided-by-nothing
   where no part has a key, the sum of the weights is 0, and 0/0 is NaN: O is 0, LSE is -inf
 empty-o-read
-  a part without a key has weight 0, and its O was multiplied by it; 0 * NaN is NaN: skip it
+  a part without a key has weight 0, and its O was multiplied by it. 0 * NaN is NaN: skip it
 empty-counted
   a part without a key counts as if its LSE were 0, so it has a weight, and its O is anything
 nan-dropped
-  a part whose LSE is NaN was skipped with those without a key; skip -inf and nothing else
+  a part whose LSE is NaN was skipped with those without a key. Skip -inf and nothing else
 nothing-by-the-maximum
-  the maximum decides that no part has a key; a maximum drops a NaN, so it is -inf as well if
-  every key there is gave NaN
+  the maximum decides that no part has a key. A maximum drops a NaN, so it is -inf as well if every
+  key there is gave NaN
 lse-is-maximum: lse-is-maximum $habits
-  LSE is the largest of the parts' LSE; + ln of the sum of the weights
+  LSE is the largest of the parts' LSE. Add ln of the sum of the weights
 lse-without-maximum: lse-without-maximum $habits
   LSE is ln of the sum of the weights, and those are relative to the largest LSE: add it
 lse-added: {added,mean-lse} $habits
   the LSE of the parts were added, or their mean was taken. The sum is one of e^LSE, and LSE is its
   ln
 lse-in-base-2: lse-in-base-2 $habits
-  log2 of the sum was added; LSE is a natural logarithm
+  log2 of the sum was added. LSE is a natural logarithm
 logarithm-forgotten: logarithm-forgotten $habits
-  the sum of the weights was added to the largest LSE; its logarithm
+  the sum of the weights was added to the largest LSE. Add its logarithm
 logarithm-subtracted: logarithm-subtracted $habits
-  ln of the sum was subtracted; LSE is at least the largest of the parts'
+  ln of the sum was subtracted. LSE is at least the largest of the parts'
 logarithm-twice: logarithm-twice $habits
-  the logarithm was taken twice; LSE = largest + ln of the sum
+  the logarithm was taken twice. LSE is largest + ln of the sum
 lse-of-nothing
-  the LSE of no key is ln 0 = -inf; with 0 it would count as a key elsewhere
+  the LSE of no key is ln 0 = -inf. With 0 it would count as a key elsewhere
 )");
 
 static Numbers row(const Part& part) {

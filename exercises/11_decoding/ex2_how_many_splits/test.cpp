@@ -87,36 +87,36 @@ struct Answer {
 
 static const exercise::Table MISTAKES(R"(
 waves-rounded-down
-  the waves are rounded down; half a wave takes as long as a whole one: up
+  the waves are rounded down. Half a wave takes as long as a whole one: up
 waves-rounded-to-nearest
   the waves are rounded to the nearest whole number. A partial wave takes as long as a full one:
   round up
 one-wave-too-many
   waves + 1 is one too many if they are whole: round up
 waves-not-rounded
-  these are the waves; divided by the waves that they take, so never above 1
+  these are the waves. Divide them by the waves that they take, so that the result is never above 1
 divided-as-whole-numbers
   blocks / multiprocessors is a division of whole numbers and drops the fraction: convert one of
   them to double first
 efficiency-upside-down
-  this is waves taken / waves; the part that is busy is the other way round
+  this is waves taken / waves. The part that is busy is the other way round
 more-than-eighty
   step 1 requires more than 80 %. Exactly 80 % is enough
 fuller-machine-asked-for: one-wave; more-than-one-wave
-  step 1 asks for 85 %, or for a whole wave; 80 % of the multiprocessors are enough not to split
+  step 1 asks for 85 %, or for a whole wave. 80 % of the multiprocessors are enough not to split
 full-machine-split
   a machine that is 80 % full was split: step 1 is missing
 tiles-rounded-down
-  the tiles were rounded down; the last keys are a tile too
+  the tiles were rounded down. The last keys are a tile too
 one-tile-too-many
   keys / block_kv + 1 is one tile too many if nothing is left over
 capacity-for-keys
-  the tiles are those that the cache has room for, and most splits have no key; count the keys
-  that the sequence has
+  the tiles are those that the cache has room for, and most splits have no key. Count the keys that
+  the sequence has
 keys-for-tiles
-  keys were taken for tiles; a split has whole tiles of block_kv keys
+  keys were taken for tiles. A split has whole tiles of block_kv keys
 more-splits-than-tiles: beyond-tiles equal-splits-counted
-  there are more splits than tiles, so some have no key; and numbers with equally long splits are
+  there are more splits than tiles, so some have no key. And numbers with equally long splits are
   candidates
 more-splits-than-allowed
   there are more than MOST_SPLITS, or the best that was looked for is beyond them
@@ -127,24 +127,24 @@ last-candidate-missed
 equal-splits-counted
   a number whose longest split is as long as that of the number before it was a candidate
 equal-splits-skipped-in-one-loop: only-when-best; only-when-taken
-  numbers that are no candidates were left out of one of the two loops; a best that cannot be
-  taken must not count, and neither may be taken
+  numbers that are no candidates were left out of one of the two loops. A best that cannot be taken
+  must not count, and neither may be taken
 last-of-equal-splits
   where several numbers have equally long longest splits, the last was kept. The first needs fewer
   blocks
 best-for-smallest: best; last-best
-  this is the best efficiency; take the smallest number that reaches 85 % of it, more splits cost
+  this is the best efficiency. Take the smallest number that reaches 85 % of it, more splits cost
   memory traffic
 largest-for-smallest
-  this is the largest number that is good enough; the smallest is asked for
+  this is the largest number that is good enough. The smallest is asked for
 eighty-five-of-the-machine: absolute; absolute-else-best
   85 % is not of the machine: it is of the best efficiency that a candidate has
 machine-filled-once
-  this is multiprocessors / blocks; with several waves other numbers may be better
+  this is multiprocessors / blocks. With several waves other numbers may be better
 one-not-a-candidate: from=2
-  the search begins at 2 splits; not to split is a candidate, too
+  the search begins at 2 splits. Not to split is a candidate, too
 blocks-forgotten
-  the efficiency is that of `splits` blocks; there are blocks * splits
+  the efficiency is that of `splits` blocks. There are blocks * splits
 )");
 
 static void check_efficiency(const char* name, int multiprocessors,

@@ -66,63 +66,64 @@ struct Answer {
 
 static const exercise::Table MISTAKES(R"(
 divided-and-remainder-exchanged
-  key / page_size was taken for the row and key % page_size for the page; the other way round
+  key / page_size was taken for the row and key % page_size for the page. The other way round
 one-page-too-far: one-later; next-key
-  the page is one too far, for all keys or for the last of each page; key / page_size, and the
-  first is 0
+  the page is one too far, for all keys or for the last of each page. Key / page_size, and the first
+  is 0
 table-asked-by-key
-  the key itself was looked up; the table has a column for each page: key / page_size
+  the key itself was looked up. The table has a column for each page: key / page_size
 first-page-for-all
   all keys were looked for in the sequence's first page
 row-in-the-sequence
-  the row is the key's in the sequence; in its page it is key % page_size
+  the row is the key's in the sequence. In its page it is key % page_size
 row-counted-from-one
-  the row is (key + 1) % page_size; the first row is 0
+  the row is (key + 1) % page_size. The first row is 0
 row-forgotten
-  all keys of a page have one address; the row is missing
+  all keys of a page have one address. The row is missing
 table-of-the-first-sequence
   the first row of the table was asked, whichever sequence it is
 table-transposed
-  the table was read as [columns, sequences]; it is [sequences, columns]
+  the table was read as [columns, sequences]. Its order is [sequences, columns]
 rows-of-page-size
-  rows of the table were taken to have page_size numbers; table.columns()
+  rows of the table were taken to have page_size numbers. They have table.columns()
 rows-of-length
-  rows of the table were taken to be as long as the sequence; table.columns()
+  rows of the table were taken to be as long as the sequence. They have table.columns()
 table-of-the-head
-  the row of the table was chosen by the head; all heads of a sequence are in the same pages
+  the row of the table was chosen by the head. All heads of a sequence are in the same pages
 table-not-asked
-  the page's place in the sequence was taken for its number; the table says which page it is
+  the page's place in the sequence was taken for its number. The table says which page it is
 asked-before-the-end
-  the table was asked about a key that does not exist; ask whether it does first
+  the table was asked about a key that does not exist. Ask whether it does first
 one-key-too-many
-  the key at the length was taken to exist; the last one is length - 1
+  the key at the length was taken to exist. The last one is length - 1
 last-key-missed
-  the last key was taken not to exist; it is length - 1
+  the last key was taken not to exist. It is key length - 1
 page-for-key
   the page exists, but the key does not: the last page is full up to the length only
 columns-for-length
-  keys exist up to the end of the table's row; it has room for more than the sequence has
+  keys exist up to the end of the table's row. But the row has room for more keys than the sequence
+  has
 end-not-asked
   keys past the end were looked up, and the page in the table was used
 length-of-the-first-sequence
   the length is that of sequence 0
 rows-before-heads
-  the address is that of [pages, page_size, kv_heads, dim]; a page has all rows of a head side by
+  the address is that of [pages, page_size, kv_heads, dim]. A page has all rows of a head side by
   side
 heads-before-pages
-  the address is that of [kv_heads, pages, page_size, dim]; a page has all heads
+  the address is that of [kv_heads, pages, page_size, dim]. A page has all heads
 heads-not-in-page
   pages were taken to be page_size * dim apart. Each has kv_heads times as many numbers
 head-forgotten
   all heads have the address of head 0
 dim-forgotten
-  rows were counted; a row has dim numbers
+  rows were counted. A row has dim numbers
 bytes-for-numbers
-  bytes were counted; the address is in numbers of K
+  bytes were counted. The address is in numbers of K
 thirty-two-bits: as-int; as-unsigned
   the address was computed in 32 bits and lost some: a product of ints is an int
 zero-for-nowhere: nowhere=0
-  for a key that does not exist the answer is another number than NOWHERE; 0 is the address of one
+  for a key that does not exist the answer is another number than NOWHERE. 0 is the address of one
 )");
 
 static void check_keys(const Cache& cache, const PageTable& table, int sequence, int kv_head,

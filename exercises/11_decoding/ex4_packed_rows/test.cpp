@@ -92,75 +92,73 @@ struct Answer {
 static const exercise::Table MISTAKES(R"(
 $rows = {,of-any-row,tile-right}
 group-is-kv-heads
-  a group was taken to have kv_heads heads; heads / kv_heads
+  a group was taken to have kv_heads heads. It has heads / kv_heads
 divided-and-remainder-exchanged: divided-and-remainder-exchanged $rows
-  row / group was taken for the head in the group and row % group for the query; the other way
-  round
+  row / group was taken for the head in the group and row % group for the query. The other way round
 queries-of-a-head-side-by-side: queries-of-a-head-side-by-side $rows
-  the rows are all queries of one head, then those of the next: row / len_q; first come all heads
-  of query 0: row % group
+  the rows are all queries of one head, then those of the next: row / len_q. First come all heads of
+  query 0: row % group
 first-head-by-all-heads
-  the group's first head is kv_head * heads; kv_head * group
+  the group's first head is kv_head * heads. It should be kv_head * group
 kv-head-forgotten
-  every group was taken to begin at head 0; at kv_head * group
+  every group was taken to begin at head 0. It begins at kv_head * group
 heads-dealt-out
-  a group was taken to be every kv_heads-th head; its heads are consecutive
+  a group was taken to be every kv_heads-th head. Its heads are consecutive
 first-head-is-kv-head
-  the group's first head is kv_head; kv_head * group
+  the group's first head is kv_head. It should be kv_head * group
 mask-by-row: mask-by-row $rows
-  the row was taken for the query in the mask; all rows of a query see the same keys: row / group
+  the row was taken for the query in the mask. All rows of a query see the same keys: row / group
 top-left-aligned: top-left-aligned $rows
-  query i was taken to see keys up to i; up to i + len_kv - len_q
+  query i was taken to see keys up to i. It sees keys up to i + len_kv - len_q
 diagonal-reversed: diagonal-reversed $rows
-  query i was taken to see keys up to i + len_q - len_kv; the sign
+  query i was taken to see keys up to i + len_q - len_kv. The difference has the wrong sign
 mask-forgotten: mask-forgotten $rows
-  every row was taken to see all keys; query i sees those up to i + len_kv - len_q
+  every row was taken to see all keys. Query i sees those up to i + len_kv - len_q
 end-is-the-last-key: behind=0 $rows
   end_key is the last visible key. It must be the last visible key + 1
 end-one-too-far: behind=2 $rows
-  end_key is one too large; the last key seen, + 1
+  end_key is one too large. It should be the last key seen + 1
 end-not-clamped: end-not-clamped $rows
-  a query that sees nothing has a negative end_key; 0
+  a query that sees nothing has a negative end_key. It should be 0
 one-key-at-least: one-key-at-least $rows
-  a query that sees nothing was given key 0; with more queries than keys it sees none
+  a query that sees nothing was given key 0. With more queries than keys it sees none
 tiles-rounded-down: rounded-down {,not-in-tile,not-in-grid}
-  the tiles were rounded down; the last rows need one, too
+  the tiles were rounded down. The last rows need one, too
 one-tile-too-many: one-more {,not-in-tile,not-in-grid}
   rows / block_q + 1 is one tile too many if nothing is left over
 rows-of-one-head: tiles-of-one-head {,not-in-tile,not-in-grid}
-  the tiles are those of len_q rows; there are group * len_q
+  the tiles are those of len_q rows. There are group * len_q
 rows-of-all-heads: of-all-heads {,not-in-tile,not-in-grid}
-  the tiles are those of heads * len_q rows; only a group shares a head of K and V
+  the tiles are those of heads * len_q rows. Only a group shares a head of K and V
 rows-of-one-query: queries {,not-in-tile,not-in-grid}
-  the tiles are those of `group` rows; there are group * len_q
+  the tiles are those of `group` rows. There are group * len_q
 rows-of-all-heads: of-all-heads not-in-tile grid-of-one-kv-head
-  the tiles are those of heads * len_q rows; only a group shares a head of K and V
+  the tiles are those of heads * len_q rows. Only a group shares a head of K and V
 grid-of-one-kv-head
-  the grid has the tiles of one head of K and V; there are kv_heads
+  the grid has the tiles of one head of K and V. There are kv_heads
 grid-of-query-heads
-  the grid has blocks for each head of Q; the group shares one, so that K and V are read once:
+  the grid has blocks for each head of Q. The group shares one, so that K and V are read once:
   kv_heads
 blocks-dealt-out
-  block % kv_heads was taken for the head of K and V; all tiles of head 0 come first: block /
-  tiles
+  block % kv_heads was taken for the head of K and V. All tiles of head 0 come first: block / tiles
 tile-for-row
-  the number of the tile was taken for its first row; times block_q
+  the number of the tile was taken for its first row. Multiply it by block_q
 end-not-clipped: whole
-  the last tile has rows that do not exist, and keys are loaded for them; its end is at most group
-  * len_q
+  the last tile has rows that do not exist, and keys are loaded for them. Its end is at most group *
+  len_q
 end-not-clipped: whole all-keys-loaded
-  the last tile has rows that do not exist; its end is at most group * len_q
+  the last tile has rows that do not exist. Its end is at most group * len_q
 end-clipped-to-len-q
-  the tile was clipped to len_q; there are group * len_q rows
+  the tile was clipped to len_q. There are group * len_q rows
 keys-of-the-first-row
-  a tile's end_key is that of its first row; the last one sees more
+  a tile's end_key is that of its first row. The last one sees more
 keys-of-a-row-that-is-not-there
-  a tile's end_key is that of row first + block_q - 1, which the last tile does not have; row end
-  - 1
+  a tile's end_key is that of row first + block_q - 1, which the last tile does not have. Take row
+  end - 1
 keys-of-the-row-behind
-  a tile's end_key is that of row `end`; that is the first row of the next tile: end - 1
+  a tile's end_key is that of row `end`. That is the first row of the next tile: end - 1
 keys-by-row
-  a tile's end_key was computed from its last row as if that were a query; row / group
+  a tile's end_key was computed from its last row as if that were a query. The query is row / group
 all-keys-loaded
   every tile loads all keys: right, but slow. A key that the tile's last row does not see is not
   needed by any of its rows

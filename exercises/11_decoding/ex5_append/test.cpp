@@ -75,26 +75,28 @@ static const exercise::Table MISTAKES(R"(
 last-page-not-filled: for-the-new-tokens; one-per-call; room-if-all
   pages were taken as if the last one had no room: one more only when it is full
 page-for-each-token
-  a page was taken for each token; a page has room for page_size
+  a page was taken for each token. A page has room for page_size
 pages-rounded-down
   the pages were rounded down, so the last tokens have none: up
 page-taken-too-early
   length / page_size + 1 is one page too many if the last one is just full
 pages-taken-again
-  pages for the whole length were taken; the sequence has some of them already
+  pages for the whole length were taken. The sequence has some of them already
 refused-if-just-enough
   it was refused although there are just as many free pages as are missing: missing > free
 own-pages-not-counted
-  all pages that the sequence needs were compared with the free ones; it has some already
+  all pages that the sequence needs were compared with the free ones. But the sequence has some
+  already
 last-page-not-counted
-  the tokens were compared with the room in free pages; the last page of the sequence has room
-  too, and pages may be begun that do not help
+  the tokens were compared with the room in free pages. The last page of the sequence has room too,
+  and pages may be begun that do not help
 refused-without-need
   it was refused because no page is free, and it needs none
 partly-taken
   pages were taken until there was none, and kept although the answer was no: all or nothing
 ended-on-refusal
-  when it was refused, the pages that it had before were given back as well; only those just taken
+  when it was refused, the pages that it had before were given back as well. Give back only those
+  that were just taken
 never-refused
   take() had no page, and NO_PAGE went into the list: compare free_pages() first
 counted-before-refusing
@@ -113,7 +115,7 @@ length-not-forgotten
 first-page-kept
   the first page was not given back
 last-page-only
-  only the last page was given back; all of them
+  only the last page was given back. Give back all of them
 not-ended
   the end of a sequence changed nothing
 )");

@@ -108,18 +108,19 @@ head-forgotten
 query-forgotten
   all queries write to one place: len_q is the last dimension
 split-last
-  the splits of a query lie side by side; [splits, batch, heads, len_q] has them farthest apart
+  the splits of a query lie side by side. The order [splits, batch, heads, len_q] has them farthest
+  apart
 batch-before-split
-  the places are those of [batch, splits, heads, len_q]; splits come first
+  the places are those of [batch, splits, heads, len_q]. Splits come first
 queries-before-heads
-  the places are those of [splits, batch, len_q, heads]; heads come before len_q
+  the places are those of [splits, batch, len_q, heads]. Heads come before len_q
 wrong-stride: heads-for-batch; len-q-for-heads; splits-for-batch
   a dimension has the size of another one: [splits, batch, heads, len_q], and each number counts
   all of the smaller ones
 dim-forgotten
   the O of queries are one number apart, and overlap. They are dim numbers apart
 dim-in-the-wrong-one
-  LSE are dim numbers apart and O one; the other way round
+  LSE are dim numbers apart and O one. It is the other way round
 )");
 
 // ---- the two kernels ----

@@ -65,48 +65,49 @@ parities-exchanged: full-other empty-other
   the two parities are exchanged: the consumer waits for this round's phase, the producer for that of
   the round before
 tile-for-round: full-tile {,empty-tile} {,empty-other}; empty-tile {,empty-other}
-  the parity flips with each tile; a buffer's phase ends once per pass, and the pass is tile / stages
+  the parity flips with each tile. A buffer's phase ends once per pass, and the pass is tile /
+  stages
 round-not-reduced: full-number {,empty-number,empty-number empty-other,empty-number empty-before};
     empty-number {,empty-other,empty-before}
-  this is the number of the phase; a parity is its last bit, 0 or 1
+  this is the number of the phase. A parity is its last bit, 0 or 1
 two-buffers-only: buffer-modulo-2 {,full-by-two} {,empty-by-two}; full-by-two {,empty-by-two};
     empty-by-two
-  right for two buffers; the number of buffers is a parameter
+  right for two buffers. The number of buffers is a parameter
 mask-for-remainder: buffer-masked
-  & (stages - 1) is the remainder only if stages is a power of two; the number of buffers is a
+  & (stages - 1) is the remainder only if stages is a power of two. The number of buffers is a
   parameter
 another-bit: {full-and-2,full-second-bit} {,empty-and-2,empty-second-bit};
     {empty-and-2,empty-second-bit}
   the parity is the last bit of the round, 0 or 1: & 1 or % 2
 modulo-stages: full-modulo {,empty-modulo,empty-modulo empty-other}; empty-modulo {,empty-other}
-  the round was taken modulo the number of buffers; whatever that is, a parity is modulo 2
+  the round was taken modulo the number of buffers. Whatever that is, a parity is modulo 2
 negative-parity: empty-before
-  in the first round this is -1 % 2, which is -1 in C++; the phase before the first has parity 1: add
-  1 in place of subtracting it
+  in the first round this is -1 % 2, which is -1 in C++. The phase before the first has parity 1:
+  add 1 in place of subtracting it
 first-round-blocked
-  in the first pass the producer waits for parity 0, a phase that ends when a consumer has read a tile
-  that never came; parity 1 returns immediately there
+  in the first pass the producer waits for parity 0, a phase that ends when a consumer has read a
+  tile that never came. Parity 1 returns immediately there
 first-round-only
-  right in the first round; later the producer waits for this round's phase, which ends when the tile
-  that it has not filled yet was read: it needs the phase of the round before
+  right in the first round. Later the producer waits for this round's phase, which ends when the
+  tile that it has not filled yet was read. It needs the phase of the previous round
 round-cut-towards-zero
   (tile - stages) / stages is cut towards 0 in C++: in the first round it is 0 or -1, and not the
   phase before the first, whose parity is 1
 parity-never-flips: {full-0,full-1} {,empty-0,empty-1}; {empty-0,empty-1}
-  the parity is the same in each pass; a phase ends once per pass, so that the parity flips with each
-  pass
+  the parity is the same in each pass. A phase ends once per pass, so that the parity flips with
+  each pass
 round-rounded-up: full-up {,empty-up}; empty-up
-  the round was rounded up; tiles 0 to stages - 1 are round 0: tile / stages
+  the round was rounded up. Tiles 0 to stages - 1 are round 0: tile / stages
 one-tile-off: {full-early,full-late,full-from-0} {,empty-early,empty-late,empty-from-0};
     {empty-early,empty-late,empty-from-0}
-  the round changes one tile too early or too late; tiles count from 0
+  the round changes one tile too early or too late. Tiles count from 0
 buffer-for-round: full-buffer {,empty-buffer,empty-buffer empty-other}; empty-buffer {,empty-other}
-  the parity is the buffer's number, modulo 2: it is the same in each round; the phase is tile /
+  the parity is the buffer's number, modulo 2: it is the same in each round. The phase is tile /
   stages
 round-for-buffer: buffer-round; buffer-round-reduced
-  tile / stages is the pass; the buffer is the remainder
+  tile / stages is the pass. The buffer is the remainder
 buffer-not-reduced
-  the buffer is the tile's number; after the last one the ring begins again
+  the buffer is the tile's number. After the last one the ring begins again
 )");
 
 // Three numbers for each tile, which are its buffer, and the two parities.

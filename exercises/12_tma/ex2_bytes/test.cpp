@@ -58,35 +58,35 @@ struct Answer {
 static const exercise::Table MISTAKES(R"(
 $some = {,q-right,k-right,kv-right,q-right k-right,q-right kv-right,k-right kv-right}
 v-forgotten
-  the mbarrier of K and V was told of one of them; both copies report their bytes there
+  the mbarrier of K and V was told of one of them. Both copies report their bytes there
 v-counted-with-k
   the mbarrier of K was told of V too, whose bytes go to another
 rows-that-exist: rows-that-exist $some; rows-that-exist kv-of-two {q-right,} {k-right,}
-  these are the bytes that exist; the engine writes the whole box, zeros too, and counts them
+  these are the bytes that exist. The engine writes the whole box, zeros too, and counts them
 rows-to-the-end: rows-to-the-end $some
-  these are the bytes of all rows from the tile's first to the last of the head; a copy brings one
+  these are the bytes of all rows from the tile's first to the last of the head. A copy brings one
   tile of them
 all-tiles-so-far: all-tiles-so-far $some
-  these are the bytes of this tile and all before it; a phase counts its own alone
+  these are the bytes of this tile and all before it. A phase counts its own alone
 two-panels-always: two-panels-always $some
-  these are the bytes of 128 columns, two panels; a head of 64 columns has one
+  these are the bytes of 128 columns, two panels. A head of 64 columns has one
 panels-counted-twice: panels-counted-twice $some
-  all columns were multiplied by the number of panels; head_dim columns are all panels
+  all columns were multiplied by the number of panels. head_dim columns are all panels
 elements-for-bytes: elements-for-bytes {,q-right,k-right} {,kv-right}
-  these are elements; an mbarrier counts bytes, and a bf16 has two
+  these are elements. An mbarrier counts bytes, and a bf16 has two
 four-bytes-each: four-bytes-each {,q-right,kv-right} {,k-right}
-  an element was taken for four bytes; a bf16 has two
+  an element was taken for four bytes. A bf16 has two
 one-panel: one-panel $some
-  these are the bytes of one panel, 64 columns; the box has all head_dim / 64 of them
+  these are the bytes of one panel, 64 columns. The box has all head_dim / 64 of them
 heights-exchanged: heights-exchanged $some; heights-exchanged kv-of-two {q-right,} {k-right,}
   a tile of Q has block_q rows, one of K or V has block_kv
 share-of-a-thread: share-of-a-thread $some
-  these are the bytes that each thread would copy; one thread issues the copy of the box, and expects
-  all of its bytes
+  these are the bytes that each thread would copy. One thread issues the copy of the box, and
+  expects all of its bytes
 whole-head: whole-head $some
-  these are the bytes of a whole head; a copy brings one tile of it
+  these are the bytes of a whole head. A copy brings one tile of it
 columns-forgotten: columns-forgotten $some
-  these are the rows, two bytes each; a row has head_dim elements
+  these are the rows, two bytes each. A row has head_dim elements
 )");
 
 const Tiles kTiles[] = {{16, 8, 64, 32, 16, 32},

@@ -77,20 +77,20 @@ sequences-flattened
   all sequences are one long one, so that the last tile of a sequence ends with rows of the next.
   The engine writes zeros only past the end of a dimension
 sequences-among-heads: batch-in-heads
-  batch * heads is one dimension, as in the lesson; here the step from a sequence to the next is
-  not heads times that from a head to the next
+  batch * heads is one dimension, as in the lesson. Here the step from a sequence to the next is not
+  heads times that from a head to the next
 sequences-among-heads: batch-in-heads-by-sequence
   batch * heads is one dimension with the step from one sequence to the next. The step from one head
   to the next is head_dim, so that they need separate dimensions
 length-rounded-up
   there are more rows than the sequence has (are they rounded up to whole tiles?), so the engine
-  does not know where it ends; the size is len
+  does not know where it ends. The size is len
 strides-in-elements: in-elements
-  the strides are in elements; they are in bytes, two for a bf16
+  the strides are in elements. They have to be in bytes, two for a bf16
 strides-in-elements: panel-in-elements
-  the panel's stride is 64 bytes; it is 64 columns, two bytes for a bf16
+  the panel's stride is 64 bytes. It should be 64 columns, two bytes for a bf16
 strides-of-bhld
-  these strides are those of [batch, heads, len, head_dim]; here a row has all heads side by side
+  these strides are those of [batch, heads, len, head_dim]. Here a row has all heads side by side
 panel-and-head-swapped: panel-for-head; head-for-panel
   panel and head are exchanged: a panel is 64 columns further on, a head is head_dim
 head-and-sequence-swapped
@@ -99,7 +99,7 @@ head-and-sequence-swapped
 row-and-head-swapped
   row and head are exchanged in the coordinates, which must have the order of the map's dimensions
 tiles-for-rows
-  the coordinate is the tile's number; it is the first row's: kv_tile * block_kv
+  the coordinate is the tile's number. It should be that of the first row: kv_tile * block_kv
 box-behind-the-end
   the box is past the end of the map, where the engine writes zeros. The tile's first row was given
   in elements or bytes, or as another coordinate than the row's
@@ -111,22 +111,22 @@ panels-interleaved
 panels-to-one-place
   each panel was copied to the same place. Panel 1 is block_kv * 128 bytes after panel 0
 first-panel-twice
-  both copies are of panel 0; the second has the next coordinate, or 64 columns more
+  both copies are of panel 0. The second has the next coordinate, or 64 columns more
 panels-side-by-side
   panel 1 was copied 128 bytes after panel 0. All rows of panel 0 come first: block_kv * 128 bytes
 head-of-one-panel
-  the step from a head to the next is 64 columns; it is head_dim, all its panels
+  the step from a head to the next is 64 columns. It should be head_dim, all panels of a head
 panel-of-shared-memory
-  the step from a panel to the next is that of shared memory; in K it is 64 columns
+  the step from a panel to the next is that of shared memory. In K it is 64 columns
 sequence-of-one-head
   the step from a sequence to the next has no heads in it: len * heads * head_dim
 one-panel
   the box has one panel, so that the other panel of a head of 128 columns is never copied
 row-too-long
-  the box's row is a whole row of the head; with this swizzle it has 128 bytes, 64 columns, and
-  128 columns are two panels
+  the box's row is a whole row of the head. With this swizzle it has 128 bytes, 64 columns, and 128
+  columns are two panels
 all-heads-in-the-box
-  the box has all heads; a copy brings one of them, so its size in that dimension is 1
+  the box has all heads. A copy brings one of them, so its size in that dimension is 1
 not-swizzled
   the map says no swizzle, and the tile is read swizzled
 )");

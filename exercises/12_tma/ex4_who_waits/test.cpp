@@ -77,8 +77,8 @@ nobody-waits: none $at
 same-parity: zero $at
   the parity is the same for each tile: a phase ends with each tile, so it flips with each
 same-parity: one $at
-  the parity is the same for each tile: a phase ends with each tile, so it flips with each; and
-  the first phase is 0
+  the parity is the same for each tile: a phase ends with each tile, so it flips with each. And the
+  first phase is 0
 parity-before: other $at
   the parity is that of the previous phase, which has ended, so that the wait returns immediately.
   Tile 0 is phase 0
@@ -89,38 +89,38 @@ each-warp-asks: each-warp {,arrivals=2} $at
   one thread of each warp issues the copy, so that two copies go to one place. Only one thread of
   the block may issue it
 arrivals-of-all: arrivals=64 $at
-  the mbarrier counts an arrival of each thread; one arrives, with the bytes
+  the mbarrier counts an arrival of each thread. One arrives, with the bytes
 nothing-expected: copy-only $at
   no thread has told the mbarrier how many bytes will come, and none has arrived, so that its phase
   never ends
 expected-once: once-0 $at
-  the bytes were expected for the first tile only; each phase counts anew
+  the bytes were expected for the first tile only. Each phase counts anew
 init-fence-missing: no-fence $at
   there is no fence_mbarrier_init between mbarrier_init and the copy, so that the engine may not see
   the mbarrier
 made-by-all: by-all $at
-  every thread initializes the mbarrier; one does, and once
+  every thread initializes the mbarrier. One does, and once
 made-for-each-tile: each-tile $at
-  the mbarrier is initialized again for each tile; its next phase begins by itself
+  the mbarrier is initialized again for each tile. Its next phase begins by itself
 tile-for-row: tile-for-row $at
-  the coordinate is the tile's number; it is the first row's
+  the coordinate is the tile's number. It should be that of the first row
 made-for-each-tile: zero each-tile $at
-  the mbarrier is initialized again for each tile; its next phase begins by itself, and the parity
+  the mbarrier is initialized again for each tile. Its next phase begins by itself, and the parity
   flips
 box-behind-the-end: behind-the-end $at
   the box is past the end of the map, where the engine writes zeros. The tile's first row was given
   in elements or bytes, or a column that is not 0
 column-for-row: column $at
-  the tile's first row was given as a column; the column is 0, the row comes after it
+  the tile's first row was given as a column. The column is 0, the row comes after it
 parity-of-two-buffers: of-two-buffers $at
-  the parity flips with every second tile, as in a ring of two buffers; here is one, and its phase
+  the parity flips with every second tile, as in a ring of two buffers. Here is one, and its phase
   ends with each tile
 phase-for-parity: tile $at
-  this is the number of the phase; a parity is its last bit, 0 or 1
+  this is the number of the phase. A parity is its last bit, 0 or 1
 expected-by-all: {,arrivals=64} by-each $at
-  each thread expects the tile's bytes, 64 times as many as come; one thread expects
+  each thread expects the tile's bytes, 64 times as many as come. One thread expects
 half-expected: half $at
-  half of the bytes were expected, as if they were elements; TILE_BYTES come
+  half of the bytes were expected, as if they were elements. TILE_BYTES bytes come
 all-tiles-expected: of-all-tiles $at
   the bytes of all tiles were expected in one phase. A phase counts the bytes of one tile
 next-tile-too-early: ahead $at

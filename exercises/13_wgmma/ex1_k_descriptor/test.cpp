@@ -74,43 +74,43 @@ start-not-shifted: start-in-bytes {,stride-not-shifted}
 stride-not-shifted
   the distance of 8 rows is in bytes. A descriptor stores it without its last four bits: >> 4
 step-not-shifted: step-not-shifted; panel-not-shifted
-  the way to the step was added in bytes to an address that has lost its last four bits; it loses
-  them, too
+  the way to the step was added in bytes to an address that has lost its last four bits. The way has
+  to lose them, too
 step-of-sixteen-bytes: in-elements; sixteen-bytes
-  a step was taken as 16 bytes; 16 columns are 32 bytes
+  a step was taken as 16 bytes. 16 columns are 32 bytes
 panel-in-elements
-  a panel was measured in elements, two bytes each; it has rows * line_bytes bytes
+  a panel was measured in elements, two bytes each. It has rows * line_bytes bytes
 panel-forgotten
   the steps continue past the end of a line, into the next key's line. After the last step of a line
   comes the next panel, rows * line_bytes further
 step-inside-the-panel-forgotten
-  the start is that of the panel; inside a line each step is 32 bytes further on (fewer than 16
-  the shift would lose)
+  the start is that of the panel. Inside a line each step is 32 bytes further on (fewer than 16 the
+  shift would lose)
 line-for-a-step
-  the next 16 columns were looked for in the next line; they are 32 bytes further on in the same
-  one
+  the next 16 columns were looked for in the next line. They are 32 bytes further on in the same
+  line
 bytes-for-columns
-  a line was taken to have line_bytes columns; it has half as many, two bytes each, so line_bytes
-  / 32 steps
+  a line was taken to have line_bytes columns. It has half as many, two bytes each, so line_bytes /
+  32 steps
 address-forgotten
   the tile's address is missing: the start is an address in shared memory, and not counted from
   the tile
 step-forgotten
-  the start is the same for each step; 16 columns further on is 32 bytes, and after a line the
-  next panel
+  the start is the same for each step. 16 columns further on is 32 bytes, and after a line the next
+  panel
 panel-counted-twice
-  the panel was added, and the steps before it, too; inside the panel count what is left over
+  the panel was added, and the steps before it, too. Inside the panel count what is left over
 panel-of-eight-rows
-  the next panel was taken to begin after 8 lines; all keys of a panel come first
+  the next panel was taken to begin after 8 lines. All keys of a panel come first
 stride-of-one-row
-  the stride is that from a row to the next, which wgmma knows from the swizzle; it is asked for
-  the one from 8 rows to the next 8
+  the stride is that from a row to the next, which wgmma knows from the swizzle. It should be the
+  one from 8 rows to the next 8
 stride-in-elements
-  the stride counts elements; it is in bytes, two for each
+  the stride counts elements. It has to be in bytes, two for each
 stride-of-sixteen-rows
-  the stride is that of 16 rows; a group has 8
+  the stride is that of 16 rows. A group has 8
 stride-of-a-panel
-  the stride is that of a panel, all keys; it is the one from 8 rows to the next 8
+  the stride is that of a panel, all keys. It should be the one from 8 rows to the next 8
 stride-forgotten: zero {,leading}
   the distance of 8 rows is 0, so wgmma reads the first eight keys again and again
 distances-exchanged: at-16; both-16-and-32
@@ -120,30 +120,29 @@ fields-of-fourteen-bits
   the fields were put next to each other. Each has 14 bits and a gap of two bits after it: they
   begin at 0, 16, 32
 shift-of-32-bits: in-32-bits unsigned-32; in-32-bits; unsigned-32; signed-32
-  a number of 32 bits was shifted by 32 or more, which C++ does not define; make it a uint64_t
-  first
+  a number of 32 bits was shifted by 32 or more, which C++ does not define. Make it a uint64_t first
 swizzles-exchanged: two-and-three; reversed
   the numbers of the swizzles are exchanged: 1 is 128 bytes, 2 is 64, 3 is 32
 swizzles-from-zero
   the numbers of the swizzles begin with 1, as 0 is none: 128 bytes are 1
 swizzle-forgotten
-  bits 62 and 63 are 0, no swizzle, but the tile is swizzled; they hold a number, and of
+  bits 62 and 63 are 0, no swizzle, but the tile is swizzled. They have to hold a number, and of
   line_bytes << 62 nothing is left
 swizzle-at-another-bit: at-61; at-60; at-48
   the swizzle belongs in bits 62 and 63, the last two
 four-steps-a-line
-  a line was taken to have four steps, as one of 128 bytes; it has line_bytes / 32
+  a line was taken to have four steps, as one of 128 bytes. It has line_bytes / 32
 stride-of-128-byte-lines
-  the stride is 1024, that of lines of 128 bytes; eight lines are 8 * line_bytes
+  the stride is 1024, that of lines of 128 bytes. Eight lines are 8 * line_bytes
 panel-of-128-byte-lines
-  a panel was taken as rows * 128 bytes; a line has line_bytes
+  a panel was taken as rows * 128 bytes. A line has line_bytes
 swizzle-of-128-always
-  the swizzle is 1, that of 128 bytes, for each line; one of 64 bytes has 2, one of 32 has 3
+  the swizzle is 1, that of 128 bytes, for each line. One of 64 bytes has 2, one of 32 has 3
 lines-of-128-only: {,swizzle-of-128-always }four-steps-a-line stride-of-128-byte-lines;
     swizzle-of-128-always {four-steps-a-line,stride-of-128-byte-lines};
     {,swizzle-of-128-always }four-steps-a-line panel-of-128-byte-lines {,stride-of-128-byte-lines}
-  right for lines of 128 bytes; a line of `line_bytes` has line_bytes / 32 steps, 8 of them are
-  the stride, a panel has rows * line_bytes, and the swizzle has another number
+  right for lines of 128 bytes. A line of `line_bytes` has line_bytes / 32 steps, 8 of them are the
+  stride, a panel has rows * line_bytes, and the swizzle has another number
 )");
 
 // Bits 16 to 29 are not used, and matter only if the stride is not in its place.

@@ -55,60 +55,60 @@ static uint64_t descriptor_of(const Changes& is, const Tile& tile, uint32_t key,
 
 static const exercise::Table MISTAKES(R"(
 numbers-of-k: sixteen; step-of-k sixteen
-  these are the numbers of K's descriptor, K-major: a swizzled K-major operand has no other panel;
-  here the leading distance is that from a panel to the next
+  these are the numbers of K's descriptor, K-major: a swizzled K-major operand has no other panel.
+  Here the leading distance is that from a panel to the next
 step-of-k
-  16 keys further on was taken as 32 bytes, as 16 columns of K are; 16 keys are 16 lines
+  16 keys further on was taken as 32 bytes, as 16 columns of K are. 16 keys are 16 lines
 distances-exchanged: eight-lines of-panel
   the two distances are exchanged: the leading one is from panel to panel, the stride from 8 keys
   to the next 8
 pages-forgotten: page-of-one-panel panels-of-tile panel-of-tile; page-of-one-panel panel-of-tile;
     page-of-one-panel panels-of-tile; panels-of-tile; panels-of-tile panel-of-tile; panel-of-tile
-  the tile was taken as one piece. Panels are page_keys lines apart; after a page's first panel come
+  the tile was taken as one piece. Panels are page_keys lines apart. After a page's first panel come
   its other panels, then the next page
 panel-of-all-keys: of-tile panels-of-tile panel-of-tile; of-tile panels-of-tile; of-tile
     panel-of-tile; of-tile
-  a panel was given the lines of all keys, as in the lesson; here a panel has page_keys lines, and
+  a panel was given the lines of all keys, as in the lesson. Here a panel has page_keys lines, and
   the pages are closer together, too
 page-of-one-panel
   the next page was placed directly after the keys of a panel. The other panels of this page come
   first, head_dim / 64 in all
 key-not-reduced
-  the pages before the key were added, and all keys before it, too; count what is left over in its
+  the pages before the key were added, and all keys before it, too. Count what is left over in its
   page
 key-forgotten
   the key inside its page is missing: 16 keys further on is 16 lines further on
 rows-of-the-head: row-of-head; row-of-head one-line; row-of-head window-in-the-line one-line;
     row-of-head window-in-the-line one-line eight-of-head; row-of-head eight-of-head
-  the way to the key is that of global memory, head_dim columns a key; in a panel a key has a line
+  the way to the key is that of global memory, head_dim columns a key. In a panel a key has a line
   of 128 bytes
 window-forgotten
   the column is missing: the window begins in panel column / 64
 window-in-the-line
-  the column was added inside the line; a line has 64 columns, and the others are in other panels
+  the column was added inside the line. A line has 64 columns, and the others are in other panels
 panels-side-by-side: one-line; window-in-the-line one-line
-  the next panel was taken to begin 128 bytes further on; all keys of the page come before it
+  the next panel was taken to begin 128 bytes further on. All keys of the page come before it
 leading-of-a-page
-  the leading distance is that of a whole page; it is from a panel to the next
+  the leading distance is that of a whole page. It should be that from a panel to the next
 elements-for-bytes: elements; page-elements; panel-elements; in-elements; eight-in-elements;
     in-elements eight-in-elements; panel-elements in-elements; page-elements panel-elements
     in-elements; page-elements elements panel-elements; page-elements elements panel-elements
     in-elements eight-in-elements
-  a line, a panel or a page was measured in elements; a line of 64 of them has 128 bytes
+  a line, a panel or a page was measured in elements. A line of 64 of them has 128 bytes
 key-for-step
-  the key was taken as the number of a step of 16; it counts keys, a line of 128 bytes each
+  the key was taken as the number of a step of 16. It counts keys, a line of 128 bytes each
 address-forgotten
   the tile's address is missing: the start is an address in shared memory, and not counted from
   the tile
 panel-of-eight-keys
-  the window's panel was taken to begin 8 lines further on; all keys of the page come before it
+  the window's panel was taken to begin 8 lines further on. All keys of the page come before it
 tile-of-the-lesson: page-of-one-panel window-forgotten panel-of-tile
-  this is a tile of one box, and all its columns are multiplied; here are pages, and a window
+  this is a tile of one box, and all its columns are multiplied. Here are pages, and a window
 stride-of-one-row
-  the stride is that of one line; it is the one from 8 keys to the next 8
+  the stride is that of one line. It should be the one from 8 keys to the next 8
 stride-of-sixteen-rows
-  the stride is that of 16 keys, all that one instruction takes; it is the one from 8 keys to the
-  next 8
+  the stride is that of 16 keys, all that one instruction takes. It should be the one from 8 keys to
+  the next 8
 shifted-twice: distances; way-to-start; all
   wgmma_descriptor takes bytes, as advance_descriptor does, and shifts them by itself
 swizzle-forgotten

@@ -84,35 +84,35 @@ $of-place = {,place-only,next-key}
 warp-forgotten
   the warp is missing in the row: each of the four has 16 rows
 warp-of-32-rows
-  a warp was given as many rows as it has lanes; four lanes share a row, and a warp has 16
+  a warp was given as many rows as it has lanes. Four lanes share a row, and a warp has 16
 thread-for-lane: thread; thread-only; thread-of-64
   the thread's number was used in place of the lane's, thread % 32
 warp-of-eight-rows: eight-rows thirty-two-apart
-  a warp was given eight rows, and other ones far below; it has 16 rows in one piece
+  a warp was given eight rows, and other ones far below. It has 16 rows in one piece
 eight-rows-forgotten: no-half; neighbours
   elements 2 and 3 of an accumulator are 8 rows below 0 and 1
 row-and-key-exchanged: half-of-i; half-of-i i-half $of-place; i-half $of-place
   i % 2 is the neighbouring key, i / 2 the row 8 below
 down-the-lanes: down-the-lanes $of-both
-  neighbouring lanes were put below each other; four of them share a row
+  neighbouring lanes were put below each other. Four of them share a row
 lanes-overlap: one-key $of-both
-  the next lane's two keys were taken as one key further on, so that lanes share keys; they are
-  two keys further on: lane % 4 * 2
+  the next lane's two keys were taken as one key further on, so that lanes share keys. They are two
+  keys further on: lane % 4 * 2
 one-key-a-lane: four-apart {,place-only,pack-only,next-key}
-  a lane was given one of each four keys, so two that are 4 apart; it has two neighbours
+  a lane was given one of each four keys, so two that are 4 apart. It has two neighbours
 four-keys-a-lane: {,sixteen-keys }four-keys $of-both
-  the four floats were taken as neighbouring keys of one row; they are two keys of one row and two
+  the four floats were taken as neighbouring keys of one row. They are two keys of one row and two
   of the row 8 below
 lane-parts-exchanged: {exchanged,exchanged-two,by-row,by-row-two} $of-both
   lane / 4 is the row, lane % 4 the pair of keys
 lane-forgotten: no-lane $of-both
   the lane is missing in the key: each of the four that share a row has two others
 sixteen-keys-a-fragment: sixteen-keys $of-both
-  the next j was taken as 16 keys further on; one fragment has 8
+  the next j was taken as 16 keys further on. One fragment has 8
 fragment-forgotten: no-eight $of-both
   j is missing in the key: each fragment is 8 keys further on
 neighbour-forgotten: no-element $of-place
-  elements 0 and 1 are neighbouring keys, as 2 and 3 are; i % 2 is missing in the key
+  elements 0 and 1 are neighbouring keys, as 2 and 3 are. i % 2 is missing in the key
 registers-exchanged
   registers 1 and 2 are exchanged: first come the rows 8 below, then the second eight keys
 upper-rows-only
@@ -120,7 +120,7 @@ upper-rows-only
 first-eight-keys-only
   the second eight keys are missing: registers 2 and 3 come from the next j
 one-fragment-a-step
-  a step was taken as one fragment further on; 16 keys are two
+  a step was taken as one fragment further on. 16 keys are two
 step-forgotten
   each step packs the first 16 keys
 pair-exchanged
@@ -128,19 +128,19 @@ pair-exchanged
 one-element-twice: low-low; same-score
   the same element is in the low and the high half. The other half holds its neighbour
 rows-for-keys
-  a register was packed of two rows of one key; it has two neighbouring keys of one row
+  a register was packed of two rows of one key. It has two neighbouring keys of one row
 scale-of-the-first-step
-  the scale is that of the first 16 keys; in the next step other keys have other scales
+  the scale is that of the first 16 keys. In the next step other keys have other scales
 scale-of-the-first-eight
   the second eight keys got the scales of the first
 one-scale-for-a-pair: of-pair; register
-  both elements of a register got one scale; they are two keys
+  both elements of a register got one scale. They are two keys
 register-for-element: register next-key
-  the i of a[i] was taken for that of an accumulator; a register has two of them
+  the i of a[i] was taken for that of an accumulator. A register has two of them
 scale-of-another-fragment: step-as-fragment; step-and-eight
-  the scale is that of fragment `step`; a step has two fragments
+  the scale is that of fragment `step`. A step has two fragments
 scale-of-the-row
-  the scale is that of the row's number; each key has one
+  the scale is that of the row's number. Each key has one
 scale-forgotten
   P is not scaled
 packed-as-bf16

@@ -276,8 +276,8 @@ fence-forgotten: no-fence; behind; before-commit; not-first {,at-the-top}
   there is no fence before a multiply whose registers ordinary instructions have used. Put a fence
   before each
 fence-before-the-use: before-use; only-before-use; behind-in-loop
-  each iteration has a fence, but between a multiply and the use; it belongs between the use and
-  the next multiply into the same registers
+  each iteration has a fence, but between a multiply and the use. The fence belongs between the use
+  and the next multiply into the same registers
 in-pairs: one-group; two-groups
   tiles are taken by twos: when the second one is used, nothing is in flight
 first-tile-forgotten
@@ -299,7 +299,7 @@ wait-names-another: other; other-but-last; nobody; always-first
   the wait names other registers than those of the tile that it waits for, or none: the compiler
   may then read them before it
 same-registers: same-as-this; one-for-all
-  the next tile goes to the registers that this one is used from; it has the others
+  the next tile goes to the registers that this one is used from. It has to go to the others
 one-after-the-other: none; after-use
   the next multiply begins when this tile has been used: nothing is in flight meanwhile
 wait-before-the-next

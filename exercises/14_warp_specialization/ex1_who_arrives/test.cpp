@@ -80,7 +80,7 @@ copies-for-arrivals: full-copies; full-all-copies; full-loaders-and-copies
 always-one: {,full-1} empty-1; full-1
   one arrival is not enough where several arrive: the phase ends with the first of them
 waiters-counted: {full-consumers,full-arrivals,full-threads} {,empty-loaders}; empty-loaders
-  the count is of those who wait there; an mbarrier counts arrivals: loaders arrive at full,
+  the count is of those who wait there. An mbarrier counts arrivals: loaders arrive at full,
   consumers at empty
 loaders-and-consumers: full-loaders-and-consumers; full-loaders-and-arrivals;
     full-loaders-and-threads
@@ -96,7 +96,7 @@ warpgroups-for-warps: empty-consumers; warpgroups-arrive
 warp-and-warpgroup-exchanged: empty-exchanged; exchanged-arrive
   each_warp is taken the wrong way: true, and each of a consumer's four warps arrives
 producer-counted: empty-one-consumer-more; empty-one-more; empty-loaders-and-arrivals
-  the producer is counted among those who arrive at empty; it waits there
+  the producer is counted among those who arrive at empty. It waits there
 one-arrival-too-few: empty-one-consumer-less; empty-one-less
   empty counts one consumer, or one arrival, less than come: the producer overwrites what the last
   one reads
@@ -111,12 +111,12 @@ nobody-arrives: none-arrives
 product-behind-the-last: behind-the-last
   a consumer arrives after product number `products`, and there is none: the last is products - 1
 first-consumer-only: first-arrives; first-group-arrives
-  only the first consumer arrives, thread 128; each one does, and the first thread of a warpgroup is
+  only the first consumer arrives, thread 128. Each one does, and the first thread of a warpgroup is
   a multiple of 128
 every-thread-arrives: all-arrive
-  every thread arrives; one speaks for its warp or its warpgroup, as the cast says
+  every thread arrives. One speaks for its warp or its warpgroup, as the cast says
 one-thread-of-the-block: one-arrives {,empty-1}
-  one thread arrives for all consumers; it has waited for its own product, and each consumer's first
+  one thread arrives for all consumers. It has waited for its own product, and each consumer's first
   thread, or that of each of its warps, arrives
 )");
 

@@ -97,13 +97,14 @@ $launch = {launch-right,,launch-at-most-256} {,most-by-launch,most-by-capped-lau
 $rounding = {,most-by-launch,most-right,claim-right,claim-right most-by-launch,claim-right most-right,launch-right most-by-launch,launch-right claim-right most-by-launch}
 producer-forgotten-at-launch: of-consumers {claims-launch,,of-consumers-only} $launch;
     of-consumers {,launch-at-most-256} claim-right most-right
-  the 65536 were divided among the consumers' threads; at launch the producer's 128 have as many each
+  the 65536 were divided among the consumers' threads. At launch the producer's 128 have as many
+  each
 producer-of-one-warp: of-one-warp $launch;
     of-one-warp {,launch-at-most-256} claim-right most-right
-  the producer was taken for one warp; it is a warpgroup of four
+  the producer was taken for one warp. It is a warpgroup of four
 whole-file-shared: whole-file-shared $two
-  the claim divides all 65536 registers. Only registers that the launch has given out can be claimed;
-  those lost to its rounding cannot
+  the claim divides all 65536 registers. Only registers that the launch has given out can be
+  claimed. Those lost to its rounding cannot
 launch-not-rounded: not-rounded $rounding
   at launch each thread gets a multiple of 8, and the registers lost to rounding stay unused
 launch-rounded-up: rounded-up $rounding; rounded-up launch-right {,claim-right,most-right}
@@ -111,7 +112,7 @@ launch-rounded-up: rounded-up $rounding; rounded-up launch-right {,claim-right,m
 more-than-256: more-than-256 $two
   the share of a single consumer is more than 256, and no thread can have more
 producer-keeps-nothing: keeps-0 $two
-  the consumers got the producer's registers too; it keeps what it needs, 24 or more
+  the consumers got the producer's registers too. But the producer keeps what it needs, 24 or more
 producer-keeps-24-always: keeps-24 $two
   the producer kept 24, whatever it needs
 producer-below-24: producer-below-24 $two
@@ -119,17 +120,17 @@ producer-below-24: producer-below-24 $two
 needs-rounded-down: needs-rounded-down $two
   what the producer keeps was rounded down, and is less than it needs: with 33 it needs 40
 claim-not-a-multiple-of-8: claim-not-a-multiple-of-8 $two
-  the claim is no multiple of 8; setmaxnreg takes no other
+  the claim is no multiple of 8. setmaxnreg takes no other
 claim-rounded-up: {claim-up,claim-up-from-up} $two
   the claim was rounded up, and all consumers together claim more than there is
 given-to-each: given-to-each $two
-  each consumer got all that the producer gave up; they share it
+  each consumer got all that the producer gave up. They share it
 shared-with-the-producer: shared-with-the-producer $two
   what the producer gives up was shared among all warpgroups, itself too
 fits-at-launch: most-from-launch {,producer-not-asked}
-  the need was compared with what a thread has at launch; setmaxnreg gives a consumer more
+  the need was compared with what a thread has at launch. setmaxnreg gives a consumer more
 nothing-given-up: claims-launch {,most-right}
-  each consumer kept what it had at launch; the producer gives up what it does not need
+  each consumer kept what it had at launch. The producer gives up what it does not need
 capped-at-255: {,launch-at-most-255} {claim-at-most-255,claim-at-most-255 most-right,most-at-most-255};
     launch-at-most-255
   the 256 were capped at 255, the most that an instruction can name. Launches and claims use multiples
@@ -138,11 +139,11 @@ producer-not-asked
   the consumers have what they need, but the producer does not: it cannot need more than a thread has
   at launch, and with more consumers that is less
 producer-counted-as-a-consumer: one-more; one-more-if-any
-  this is the number of warpgroups; one of them is the producer
+  this is the number of warpgroups. One of them is the producer
 needs-all-but-one: producer-less; consumer-less; producer-less consumer-less
   a need that is just met fits, too: <= and not <
 first-that-fits
-  this is the smallest number of consumers that fits; asked is the largest
+  this is the smallest number of consumers that fits. The largest is needed
 other-than-seven: up-to={2,3,4,6,8}
   try 1 to 7 consumers: a block has at most 1024 threads, and 128 of them are the producer's
 one-division: divides; divides-rounded; divides-at-most-7

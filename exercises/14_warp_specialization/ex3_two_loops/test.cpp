@@ -144,15 +144,15 @@ bytes-not-expected
 arrival-missing
   the producer says how many bytes will come and does not arrive: the phase does not end
 arrives-twice
-  the producer arrives at full twice; expecting with arrive_expect_tx is the arrival
+  the producer arrives at full twice. arrive_expect_tx already arrives
 half-expected
   half of the bytes were expected, as if they were elements
 one-row-expected
-  the bytes of one row were expected; a tile has TILE_ROWS of them
+  the bytes of one row were expected. A tile has TILE_ROWS of them
 tile-for-row
-  the coordinate is the tile's number; it is the first row's
+  the coordinate is the tile's number. It should be that of the first row
 column-for-row
-  the tile's first row was given as a column; the column is 0, the row comes after it
+  the tile's first row was given as a column. The column is 0, the row comes after it
 box-behind-the-end
   the box is past the end of the map, where the engine writes zeros. The tile's first row was given
   in bytes or elements

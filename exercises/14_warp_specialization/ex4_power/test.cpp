@@ -97,36 +97,36 @@ multiply-add-as-one: operations=2 share-of-all-operations paid-right {,tflops-ri
     operations=2 share-right paid-right {,tflops-right,energy-right}
   a multiply-add is two operations, in what the kernel does and in the peak
 two-operations-of-four: operations=2 paid-right {,tflops-right} {,energy-right}
-  2 operations were counted for each element of S and each column of a head; it is 4: two products,
-  Q K.T and P V, two operations a multiply-add
+  2 operations were counted for each element of S and each column of a head. It should be 4, because
+  there are two products, Q K.T and P V, and a multiply-add is two operations
 operations-counted-twice: operations=8 $factor
   4 for each element of S and each column of a head, and not 8: two products, two operations a
   multiply-add
 highest-clock-for-the-peak: boost-peak {,share-right,paid-right}
-  the peak is that of the highest clock; the tensor cores ran at launch.ghz
+  the peak is that of the highest clock. But the tensor cores ran at launch.ghz
 one-multiprocessor
   the peak is that of one multiprocessor, and the card has 132
 powers-of-ten: $t,} $s,} $e; $t,} $s}; $t}
   the digits are right, the power of ten is not: milliseconds, GHz, TFLOP are 10^-3, 10^9, 10^12
 percent-for-a-share: share-in-percent {,paid-in-percent}; paid-in-percent
-  this is in percent; a share is 0 to 1
+  this is in percent. A share is 0 to 1
 one-length-for-both: {q-squared,kv-squared} $factor;
     {q-squared,kv-squared} tflops-right energy-right
-  S has len_q rows and len_kv columns; here is one of them squared
+  S has len_q rows and len_kv columns. Here is one of them squared
 heads-forgotten: heads-forgotten $wrong; heads-forgotten $right
   each head of each sequence has its own S: batch * heads of them
 batch-forgotten: batch-forgotten $wrong; batch-forgotten $right
   each sequence of the batch has its own heads: batch * heads
 operations-for-a-joule
-  these are operations for an energy; the energy of one operation is its inverse
+  these are operations for an energy. The energy of one operation is its inverse
 energy-of-the-launch: energy-of-the-launch={1e-3,1,1e9}
-  this is the energy of the whole launch; divide by its operations
+  this is the energy of the whole launch. Divide by its operations
 energy-at-the-peak: energy-at-the-peak; energy-at-the-boost
-  the power was divided by what the card could do; divide it by what the kernel did
+  the power was divided by what the card could do. Divide it by what the kernel did
 share-that-was-kept
   this is the share of the gain that became speed. Return the share that the lower clock took
 time-for-speed
-  the times were compared; a speed is operations a second, and the launches may differ in their
+  the times were compared. A speed is operations a second, and the launches may differ in their
   operations
 loss-of-clock: loss-of-clock; loss-by-the-later
   this is how much the clock dropped. Return the share of the gain that this drop took
@@ -134,7 +134,7 @@ clock-over-gain
   the loss of clock was divided by the gain in utilization. The two multiply, so that the gain that
   did not become speed is larger than this
 points-for-the-gain
-  the gain in utilization is the difference of two shares; count it in parts of `before`, as that of
+  the gain in utilization is the difference of two shares. Count it in parts of `before`, as that of
   the speed
 gain-that-is-missing
   this is the difference of the two gains. Return its share of the utilization's gain

@@ -118,10 +118,10 @@ always-one: fixed=1 {,open-forgotten}
 one-too-few
   N is one less than it may be: none of the groups after the one that is needed has to have ended
 first-of-the-result: from-the-first {,open-forgotten}
-  N is counted from the first group that adds to the result; a later one adds to it, too, and must
+  N is counted from the first group that adds to the result. A later one adds to it, too, and must
   have ended
 wgmma-counted: wgmma-counted {,open-wgmma}; since-the-last {,open-forgotten}
-  N counts wgmma; wgmma_wait counts groups, and a group may hold many
+  N counts wgmma. wgmma_wait counts groups, and a group may hold many
 empty-group-skipped
   a commit with no wgmma since the last one closes a group, too: an empty one, and N counts it
 open-group-counted: open {,open-group-waited-for}
@@ -129,12 +129,12 @@ open-group-counted: open {,open-group-waited-for}
 open-group-waited-for
   no wait waits for a wgmma that was not committed: the answer is -1, and wgmma_wait<0> does not help
 open-group-forgotten: open-forgotten {group-or-none,group-or-0}
-  this is N for the groups that were committed; a later wgmma into the same result was not, and no
+  this is N for the groups that were committed. A later wgmma into the same result was not, and no
   wait waits for it: -1
 another-result-is-open
-  a wgmma into another result was not committed; this result's groups all were, and a wait ends them
+  a wgmma into another result was not committed. This result's groups all were, and a wait ends them
 groups-of-the-result
-  N counts the groups that add to this result only; wgmma_wait counts all groups
+  N counts the groups that add to this result only. wgmma_wait counts all groups
 other-results-counted: others
   N is the number of other results in flight after the one that is needed. wgmma_wait counts groups,
   and several may add to the same result

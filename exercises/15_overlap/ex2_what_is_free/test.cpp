@@ -67,46 +67,46 @@ static int free_with(const Changes& is, const Program& program, Thing thing) {
 
 static const exercise::Table MISTAKES(R"(
 wait-for-all
-  only wgmma_wait<0> is taken for the end of a product; wgmma_wait<N> ends all but the N youngest
+  only wgmma_wait<0> is taken for the end of a product. wgmma_wait<N> ends all but the N youngest
 next-wait
   the next wait was taken as the one that ends the product, whatever its N is. It may leave the
   product in flight
 free-at-the-issue
-  this is the step that issues the product; it only begins there, and reads and writes until a
-  wait says that it has ended
+  this is the step that issues the product. It only begins there, and reads and writes until a wait
+  says that it has ended
 operands-read-at-the-issue: p-at-issue; operands-at-issue
-  P, or K and V too, are taken to be read when the product is issued; it reads its operands until
-  it has ended, those in registers as well
+  P, or K and V too, are taken to be read when the product is issued. It reads its operands until it
+  has ended, those in registers as well
 p-with-s
-  P is taken to be free with S; the product of scores writes S, and P is the operand of the
-  output's product
+  P is taken to be free with S. The product of scores writes S, and P is the operand of the output's
+  product
 s-until-the-output
-  S is taken to be in use until the output's product has ended; that one reads P, which ordinary
+  S is taken to be in use until the output's product has ended. That one reads P, which ordinary
   instructions made of S
 k-and-v-exchanged
   scores read K and output reads V, not the other way round
 one-buffer-for-all
-  a buffer is taken to be in use by all tiles; even tiles use buffer 0, odd ones buffer 1
+  a buffer is taken to be in use by all tiles. Even tiles use buffer 0, odd ones buffer 1
 odd-and-even-exchanged
   even tiles use buffer 0 and odd ones buffer 1, not the other way round
 tile-for-buffer
-  only tile 0 is taken to use buffer 0, only tile 1 buffer 1; tile 2 comes to buffer 0 again: tile
-  % 2
+  only tile 0 is taken to use buffer 0, only tile 1 buffer 1. Tile 2 comes to buffer 0 again: tile %
+  2
 first-use
   after this wait the first product that uses it has ended, but a later product uses it again
 itself-counted: off=1
   the product itself was counted among the younger ones, so that this wait may leave it in flight. N
   must be at most the number of products issued after it
 one-younger-too-many: off=-1
-  one younger product more than N is asked for; N is enough
+  one younger product more than N is asked for. N is enough
 same-products-only
   only scores were counted after scores, and outputs after outputs. wgmma_wait counts all groups
 waits-counted
-  waits are counted as if they were groups; only products are committed
+  waits are counted as if they were groups. Only products are committed
 number-of-the-wait
-  this is the number of the wait among the waits; the index in the program is asked for
+  this is the number of the wait among the waits. The index in the program is asked for
 last-wait-for-none
-  no wait of the program ends this product, and its last wait was named; the answer is -1
+  no wait of the program ends this product, and its last wait was named. The answer is -1
 )");
 
 // Runs the program, and writes to the thing after step `from` and each later one. Returns what the

@@ -296,23 +296,23 @@ first-turn-by-the-first
 first-turn-by-all
   every consumer gives a first turn: then all have one at once. One turn goes round
 first-turn-to-the-last
-  the last consumer arrives at its own barrier for the first turn; it is consumer 0's
+  the last consumer arrives at its own barrier for the first turn. It should arrive at consumer 0's
 two-consumers-only: consumer-one; {arrive-modulo-two,arrive-at-other} {,consumer-one}
-  this is right for two consumers; the next one is (consumer + 1) % consumers, and the last
+  this is right for two consumers. The next one is (consumer + 1) % consumers, and the last
   consumers - 1
 count-of-those-who-wait: wait-count=128 arrive-count=128
   the count is 128, the number of threads that wait. They open the barrier themselves, and no
   consumer waits for a turn. The threads that arrive are counted, too
 counts-differ: {wait,arrive}-count=128
-  those who wait and those who arrive give different counts for one barrier; both give 256
+  those who wait and those who arrive give different counts for one barrier. Both give 256
 count-of-all-consumers: wait-count=-1 arrive-count=-1; wait-count=-2 arrive-count=-2
   the count includes all consumers, or a producer, too. Two warpgroups meet at a barrier: the one
   that waits and its predecessor
 count-in-warpgroups: wait-count=2 arrive-count=2
   the count is one of threads, in whole warps
 arrives-at-its-own: arrive-at-own {,to-itself}
-  a consumer arrives at the barrier where it waits itself; it passes the turn on at that of the
-  next one
+  a consumer arrives at the barrier where it waits itself. It has to arrive at that of the next
+  consumer
 turns-go-backwards: {wait-at-next arrive-at-own,arrive-at-previous} {,first-turn-by-the-first}
   the turn is passed to the consumer before: each waits at its own barrier and arrives at that of
   consumer + 1
@@ -327,7 +327,7 @@ all-meet-behind-the-softmax
 last-tile-not-passed
   no turn is passed after the last tile, but consumers 1 and above still need theirs
 barrier-zero: barrier-0 {,wait-at-one arrive-at-one}
-  barrier 0 is block_sync's; named barriers are 1 to 15
+  barrier 0 is block_sync's. Named barriers are 1 to 15
 no-way-round: arrive-no-modulo {,to-itself}
   after the last consumer comes consumer 0: use % consumers. The last one passes the turn to a
   barrier where no thread waits
@@ -346,9 +346,9 @@ sync-to-pass: {,last-waits }{sync-for-arrive,sync-but-last}
   a consumer passes its turn with barrier_sync, so that it waits there until the next consumer has
   ended its softmax. barrier_arrive does not wait
 one-thread-passes
-  one thread arrives for its warpgroup; a named barrier counts threads, and all 128 arrive
+  one thread arrives for its warpgroup. A named barrier counts threads, and all 128 arrive
 one-warp-passes
-  one warp arrives for its warpgroup; a named barrier counts threads, and all 128 arrive
+  one warp arrives for its warpgroup. A named barrier counts threads, and all 128 arrive
 )");
 
 static Runs run_with(const Changes& is, int consumers, int num_tiles) {

@@ -92,10 +92,10 @@ limit-too-large: finite; {,each }not-inf; limit={2e17,3e21,9e29,2e36,2.5e38}
   sums pass up to a number with which O overflows: 4 lanes, a V of 2^60 and 2^14 tiles are a
   factor of 2^76, so a sum that is finite is not enough
 lane-by-itself
-  each lane decides for itself, and the lanes of a warp have two answers; a product needs all 32:
+  each lane decides for itself, and the lanes of a warp have two answers. A product needs all 32:
   warp_any
 four-lanes-by-themselves
-  the four lanes of a row agree, and the warp does not; a product needs all 32: warp_any
+  the four lanes of a row agree, and the warp does not. A product needs all 32: warp_any
 all-must-agree
   the tile is recomputed only if all lanes need it. One lane is enough
 lane-0-decides

@@ -109,33 +109,33 @@ rescaled-with-the-tile
   l and O were multiplied after the sums, and this tile's part with them. This part belongs to m'
   already
 factor-upside-down
-  the factor is exp(m' - m); it is exp(m - m')
+  the factor is exp(m' - m). It should be exp(m - m')
 maximum-of-the-tile
   m' is the maximum of this tile, even in a row where that is below m. m must not decrease: m' =
   max(m, tile)
 maximum-of-both-rows
-  m' is one number for both rows; above a row's maximum its weights may vanish
+  m' is one number for both rows. Above a row's maximum its weights may vanish
 weights-for-scores
   the weights of the first try were exponentiated, and their maximum was taken. S has to be
   recomputed
 scores-kept
-  the numbers are right, but the scores were kept or come from elsewhere; on the GPU there are no
+  the numbers are right, but the scores were kept or come from elsewhere. On the GPU there are no
   registers for a copy: ask tile.scores again
 infinity-minus-infinity: weights-unguarded {,factor-unguarded}; factor-unguarded
   all scores are -inf, m' too, and -inf - (-inf) is NaN: subtract 0, in the factor and in the
   weights of the second try
 guarded-in-the-first-try
-  with m = -inf the first try subtracted 0, and its weights passed; m is still -inf, and l and O
+  with m = -inf the first try subtracted 0, and its weights passed. m is still -inf, and l and O
   belong to 0. Let the first try fail
 nan-passes
-  a sum that is NaN passes; -inf - (-inf) is NaN as long as m is -inf, and it means again: !(sum <
+  a sum that is NaN passes. -inf - (-inf) is NaN as long as m is -inf, and it means again: !(sum <
   LIMIT)
 finite-is-good-enough
-  a sum passes if it is finite; the limit is LIMIT
+  a sum passes if it is finite. The limit is LIMIT
 l-checked
-  l was checked, the sum of all tiles so far; a tile misses by its own sum
+  l was checked, the sum of all tiles so far. But a tile misses by its own sum
 one-row-checked: row-0; row-1
-  the sum of one row was checked; the other may be too large
+  the sum of one row was checked. The other may be too large
 never-again
   no sum was checked, and weights that are of no use are in l and O
 always-again

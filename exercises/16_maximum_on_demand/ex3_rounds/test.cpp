@@ -146,10 +146,10 @@ struct Way {
 
 static const exercise::Table MISTAKES(R"(
 own-warp-only: own; own-barrier
-  each warp asked its own maxima, and the four go different ways; a wgmma is all four's, so they
+  each warp asked its own maxima, and the four go different ways. A wgmma is all four's, so they
   vote: barrier_red_or over 128 threads
 not-all-vote
-  only warps in which a maximum moved call barrier_red_or; it waits for all 128 threads
+  only warps in which a maximum moved call barrier_red_or. It waits for all 128 threads
 since-the-beginning
   what moved once counts for ever, and the loop never returns to on demand: only the last round
   counts. Clear the flag behind each vote
@@ -162,8 +162,7 @@ never-exact: never; only-exact; all-on-demand
   no miss makes the next round exact: misses are not counted, or no warp votes, or all tiles are one
   round
 first-tile-counted
-  tile 0 always raises a maximum, from -inf, and that makes the next round exact; it does not
-  count
+  tile 0 always raises a maximum, from -inf, and that makes the next round exact. It must not count
 edge-counted: edge-counted; first-tile-counted edge-counted
   tiles at an edge were counted, and perhaps tile 0 as one, so that the first round after them is
   exact. They do not count
@@ -183,7 +182,7 @@ all-exact
 first-tile-on-demand
   tile 0 is on demand, but there is no maximum yet
 edge-on-demand: begin-on-demand; end-on-demand; begin-on-demand end-on-demand; ignores-edges
-  tiles at an edge are on demand; there is a mask to apply, in the exact way
+  tiles at an edge are on demand. There is a mask to apply, in the exact way
 round-not-cut-off: {,beyond-end }beyond-clear; beyond-end
   the last round continues past clear_end, where tiles are masked, or past end
 )");

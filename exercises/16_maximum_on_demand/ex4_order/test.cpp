@@ -49,25 +49,24 @@ first-tile-first
   tiles go from the first to the last. With a causal mask the last tile sees the most keys, and the
   longest work should begin first
 head-after-head: head-slow {,first-tile-first}
-  one head goes after the other, each with all its tiles; in a group each tile goes through all
+  one head goes after the other, each with all its tiles. In a group each tile goes through all
   heads before the next, so that long ones begin early
 all-heads-together: none {,first-tile-first}
   all heads are one group: the long tiles are first, and K and V of all heads are read at once,
   more than L2 holds
 group-of-blocks: of-heads; of-tiles
-  the group was found by index / together, or index / q_tiles; a group has together * q_tiles
-  blocks
+  the group was found by index / together, or index / q_tiles. A group has together * q_tiles blocks
 group-for-a-head
-  the number of the group was taken as its first head; times together
+  the number of the group was taken as its first head. Multiply it by together
 index-of-the-grid
   the index in the grid was taken as that in the group: subtract the blocks of the groups before
 division-and-remainder-exchanged
-  the head is the division and the tile the remainder; the head changes with every block: the
+  the head is the division and the tile the remainder. The head changes with every block: the
   remainder
 one-tile-too-far
-  tiles go from q_tiles to 1; they are q_tiles - 1 to 0
+  tiles go from q_tiles to 1. They should go from q_tiles - 1 to 0
 first-head-forgotten
-  each group begins with head 0; its first head is together times the number of the group
+  each group begins with head 0. Its first head is together times the number of the group
 heads-backwards
   the heads of a group go from the last to the first. They must go from the first to the last
 )");

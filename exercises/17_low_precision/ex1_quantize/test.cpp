@@ -69,9 +69,9 @@ struct Answer {
 
 static const exercise::Table MISTAKES(R"(
 largest-with-sign
-  the largest number was taken with its sign; -9 is larger than 1 here: std::abs
+  the largest number was taken with its sign. But -9 is larger than 1 here: use std::abs
 half-of-the-range: {range,min-max} {,levels=127.5}
-  the scale reaches half of largest - smallest; it has to reach the largest |x|
+  the scale reaches half of largest - smallest. It has to reach the largest |x|
 mean-for-largest
   the scale was computed from the mean of |x|, so that larger numbers do not fit into 8 bits
 first-for-largest
@@ -79,34 +79,34 @@ first-for-largest
 one-step-too-many: levels=128
   the scale is largest / 128: the largest number becomes 128 or -128, and n goes from -127 to 127
 all-codes-one-sided: levels=255
-  255 steps are for numbers from 0 up; with signs there are 127 on either side
+  255 steps are for numbers from 0 up. With signs there are 127 on either side
 cut-off-not-rounded: truncated; floor; ceil
   numbers were cut off, not rounded to the nearest: the error is up to a whole scale
 half-added-to-negatives
   1/2 was added and the rest cut off: a cast cuts toward 0, so -19.6 becomes -19
 multiplied-by-scale
-  x was multiplied by the scale; n is x / scale, so that scale * n is x again
+  x was multiplied by the scale. But n is x / scale, so that scale * n is x again
 zero-scale: of-zeros=0
   the scale of zeros is 0, and 0 / 0 is NaN on the way: they ask for 1
 tiny-scale-for-zeros: of-zeros=1e-8
-  the scale of zeros is a tiny number; here it is 1
+  the scale of zeros is a tiny number. Here it is 1
 nan-for-zeros: of-zeros=nan
-  the scale of zeros is NaN; 0 is a multiple of any number, and they ask for 1
+  the scale of zeros is NaN. 0 is a multiple of any number, and they ask for 1
 zeros-not-written
   the scale of zeros is right, but their n were left as they were, not set to 0
 inverse-returned
   127 / largest was returned, which is the factor from x to n. The scale is the factor from n to x
 largest-returned
-  the largest |x| was returned; the scale is 1/127 of it
+  the largest |x| was returned. The scale is 1/127 of it
 sign-lost
   negative numbers have become positive
 nan-dropped: dropped
-  a NaN in the group did not make the scale NaN: max drops it; look with isfinite
+  a NaN in the group did not make the scale NaN: max drops it. Look with isfinite
 nan-dropped: dropped inf-not-seen
   the code does not look for a NaN or an Inf. max drops a NaN, and an Inf makes the scale Inf: use
   isfinite
 nan-dropped: dropped inf-not-seen finite-only
-  NaN and Inf were left out when the largest was looked for; they make the scale NaN
+  NaN and Inf were left out when the largest was looked for. They make the scale NaN
 inf-not-seen
   an Inf in the group made the scale Inf, not NaN: it is no multiple of anything, either
 nan-lost-behind: if-last; if-last inf-not-seen
@@ -114,11 +114,11 @@ nan-lost-behind: if-last; if-last inf-not-seen
 nan-kept-if-first: if-first; if-first inf-not-seen
   a NaN was dropped, unless it came first: max(largest, |x|) keeps what it began with
 seen-but-not-nan: of-bad=1
-  a group with a NaN or an Inf got the scale 1: its scores look like any others; NaN says it
+  a group with a NaN or an Inf got the scale 1: its scores look like any others. NaN says it
 seen-but-not-nan: of-bad=0
-  a group with a NaN or an Inf got the scale 0: its scores look like any others; NaN says it
+  a group with a NaN or an Inf got the scale 0: its scores look like any others. NaN says it
 seen-but-not-nan: of-bad=inf
-  a group with a NaN or an Inf got the scale Inf; it is NaN for either
+  a group with a NaN or an Inf got the scale Inf. It should get NaN for either
 )");
 
 // The scale, then all n.

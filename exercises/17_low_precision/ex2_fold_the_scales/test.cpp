@@ -85,24 +85,24 @@ struct Answer {
 
 static const exercise::Table MISTAKES(R"(
 single-keys
-  key j got scale j mod 4; two neighbours share one: j mod 8 / 2
+  key j got scale j mod 4. Two neighbours share one: j mod 8 / 2
 fours-of-keys
-  four neighbours share a scale here; two do, as a lane has two of eight columns
+  four neighbours share a scale here. Two do, as a lane has two of eight columns
 quarters-of-the-row
-  each quarter of the row got a scale; a lane's keys are spread over all groups of eight
+  each quarter of the row got a scale. A lane's keys are spread over all groups of eight
 eights-of-keys
-  eight neighbours share a scale here; they are in four lanes, which have four scales
+  eight neighbours share a scale here. But they are in four lanes, which have four scales
 first-scale-for-all
   all keys got the first scale of the four
 maximum-of-integers
   the largest integer was subtracted before the scales: each key lost another amount, and a row
   must lose one
 score-of-the-largest-integer
-  m is the score of the largest integer; with other scales another key may have the largest score
+  m is the score of the largest integer. With other scales another key may have the largest score
 no-maximum
   no maximum was subtracted
 maximum-from-zero
-  m begins at 0, or near it; all scores of a row may be far below
+  m begins at 0, or near it. All scores of a row may be far below
 maximum-of-the-lane
   each lane has a different m. The weights of a row need the same one
 maximum-so-far
@@ -111,11 +111,11 @@ maximum-so-far
 maximum-without-scales: plain-integers
   m is the largest integer, and the scores have been multiplied by their scales
 maximum-without-scales: with-key-scales
-  m has the keys' scales alone; the scores have the query's and `scale`, too
+  m has the keys' scales alone. The scores have the query's and `scale`, too
 maximum-without-softmax-scale
   the scores were multiplied by `scale` and m was not
 maximum-of-sizes
-  m is the largest |score|; a score of -9 is no maximum
+  m is the largest |score|. A score of -9 is no maximum
 query-scale-forgotten
   the query's scale is missing
 key-scales-forgotten
@@ -125,19 +125,19 @@ softmax-scale-forgotten
 softmax-scale-twice
   the scores were multiplied by `scale` twice
 divided-by-softmax-scale
-  the scores were divided by `scale`; it multiplies them
+  the scores were divided by `scale`. Multiply them by it
 two-for-e
-  2^(s - m) was computed; for e^(s - m) the factor needs log2 e
+  2^(s - m) was computed. For e^(s - m) the factor needs log2 e
 log2-e-and-exp
-  log2 e was multiplied in, and then e^x computed; it belongs to 2^x
+  log2 e was multiplied in, and then e^x computed. It belongs to 2^x
 maximum-without-log2-e
   the scores were multiplied by log2 e and m was not
 divided-by-scales
-  the integers were divided by their scales; n stands for scale times n
+  the integers were divided by their scales. n stands for scale times n
 root-of-scales
-  the root of the two scales was taken; a product of two numbers has both
+  the root of the two scales was taken. A product of two numbers has both
 divided-by-the-sum
-  the weights were divided by their sum; the kernel does that once, at the end
+  the weights were divided by their sum. The kernel does that once, at the end
 )");
 
 static void check_row(const std::vector<int>& S, const std::vector<float>& k_scales, float q_scale,

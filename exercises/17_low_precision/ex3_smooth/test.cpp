@@ -84,15 +84,15 @@ mean-of-each-key: of-key-returned
   each key lost the mean over its channels, and these means were returned, one for each key. A
   channel loses its mean over the keys
 other-axis: other-axis-added other-axis-taken; other-axis-added; other-axis-taken
-  element i was taken for channel i / keys; K is [keys, dim], row after row: channel i % dim
+  element i was taken for channel i / keys. K is [keys, dim], row after row: channel i % dim
 one-mean-for-all
   all channels lost the mean of the whole matrix
 middle-for-mean
-  the middle of the smallest and the largest was taken; it is the mean that they ask for
+  the middle of the smallest and the largest was taken. Take the mean
 mean-of-sizes
-  the mean of |K| was taken; with its sign
+  the mean of |K| was taken. Take it with its sign
 first-key-for-mean
-  the first key was taken off all; softmax would not mind, but it is not the mean
+  the first key was taken off all. softmax would not mind, but it is not the mean
 sum-for-mean
   the sum was taken for the mean: divide by the keys
 divided-by-dim
@@ -102,29 +102,29 @@ divided-by-all
 divided-by-one-less
   the sum was divided by one less than the keys, as for a variance
 mean-added
-  the mean was added to K; it is taken off
+  the mean was added to K. Subtract it
 mean-not-taken-off
   K has kept its mean
 mean-of-what-is-left
-  the mean that was returned is that of the smoothed K, 0; the one that was taken off is needed
+  the mean that was returned is that of the smoothed K, 0. The one that was taken off is needed
 mean-negated
   the mean was returned with the other sign
 correction-subtracted
-  the correction was subtracted; the scores have lost it, so it is added
+  the correction was subtracted. The scores have lost it, so it is added
 correction-without-scale
-  q . mean was added without `scale`; scores are scale * q . k
+  q . mean was added without `scale`. Scores are scale * q . k
 log-sum-exp-scaled
-  `scale` multiplied the log-sum-exp as well; of the two only q . mean wants it
+  `scale` multiplied the log-sum-exp as well. Multiply only q . mean by it
 correction-divided-by-scale
-  q . mean was divided by `scale`; scores are scale * q . k
+  q . mean was divided by `scale`. Scores are scale * q . k
 not-corrected
   the log-sum-exp was returned unchanged. Every score has lost scale * q . mean
 logarithm-of-correction
-  the logarithm of q . mean was added; ln(e^c) is c itself
+  the logarithm of q . mean was added. ln(e^c) is c itself
 correction-in-base-two
-  the correction was multiplied by log2 e; the log-sum-exp is a natural logarithm
+  the correction was multiplied by log2 e. The log-sum-exp is a natural logarithm
 correction-without-q
-  the sum of the mean was added; each channel counts by the query's: q . mean
+  the sum of the mean was added. Each channel counts by the query's: q . mean
 )");
 
 template <class Any>

@@ -81,10 +81,10 @@ struct Answer {
 
 static const exercise::Table MISTAKES(R"(
 negative-modulo
-  the owner is negative where step is larger than rank; % does not mend that in C++, it keeps the
-  sign: add ranks before you divide
+  the owner is negative where step is larger than rank. In C++, % keeps the sign: add ranks before
+  you divide
 wrong-direction: ahead; ahead neighbours-exchanged
-  the owner is rank + step; keys come from the rank before and go to the rank after, so at step k
+  the owner is rank + step. Keys come from the rank before and go to the rank after, so at step k
   they are those of rank - k
 one-hop-too-far
   the owner is that of the next step. At step 0 a rank holds its own keys
@@ -93,17 +93,17 @@ one-hop-behind
 distance-for-difference
   the owner is |rank - step|. Below 0 the ring continues with the last rank, not with rank 1
 stopped-at-rank-zero
-  the owner stays 0 once it is; before rank 0 comes the last rank
+  the owner stays 0 once it is. Before rank 0 comes the last rank
 keys-stay
   a rank holds its own keys at every step. They travel one rank per step
 step-for-owner
-  at step k all ranks hold the keys of rank k; each begins with its own
+  at step k all ranks hold the keys of rank k. Each begins with its own
 rest-lost
   the pieces have length / ranks keys, so that no rank holds the remainder: multiply first, then
   divide
 size-rounded-down
-  end is begin + length / ranks, rounded down; some pieces are one longer: it is where the next
-  one begins
+  end is begin + length / ranks, rounded down. Some pieces are one longer: it is where the next one
+  begins
 thirty-two-bits: narrowed; product-narrowed
   positions were computed in 32 bits and lost some: a product of ints is an int
 rest-at-the-last
@@ -116,15 +116,15 @@ pieces-rounded-up
   the pieces have length / ranks keys, so that no rank holds the remainder: multiply first, then
   divide
 last-key-excluded
-  end is the last key; it is the first one that is not held any more
+  end is the last key. It should be the first one that is not held any more
 size-for-end
-  end is the number of keys; begin + that
+  end is the number of keys. It should be begin + that
 own-piece-at-every-step
-  begin and end are those of the rank's own keys; those of the owner's
+  begin and end are those of the rank's own keys. They should be those of the owner's keys
 piece-of-the-step
   begin and end are those of piece `step`. They must be those of piece `owner`
 neighbours-exchanged
-  keys come from the rank after and go to the rank before; the other way round
+  keys come from the rank after and go to the rank before. It is the other way round
 ring-open-at-rank-zero
   rank 0 receives from rank -1, as (rank - 1) % ranks is negative there: add ranks before you
   divide
@@ -137,9 +137,9 @@ straight-from-the-owner: owner; by-step
 travels-after-the-last-step
   keys travel after the last step, too, and no rank uses them: NOBODY
 stops-one-step-early
-  nothing travels after the last step but one; the last step needs keys as well
+  nothing travels after the last step but one. The last step needs keys as well
 first-step-stands-still
-  nothing travels after step 0; only after the last step nothing does
+  nothing travels after step 0. Only after the last step nothing does
 sent-to-nobody-received
   after the last step nothing is sent, and still something is received: it would wait forever
 )");

@@ -112,17 +112,17 @@ dealt-from-the-front: striped; striped by-steps
   the late chunks are dealt out from the front again, so the last rank has the later one of both:
   the late chunk of rank r is 2P - 1 - r
 one-chunk-too-far: one-too-far; one-too-far by-steps
-  the late chunk is 2P - r; chunks are 0 to 2P - 1, so that of rank 0 does not exist
+  the late chunk is 2P - r. Chunks are 0 to 2P - 1, so that of rank 0 does not exist
 chunks-of-p: of-ranks; of-ranks by-steps
-  the late chunk is P - 1 - r, as if there were P chunks; there are 2P
+  the late chunk is P - 1 - r, as if there were P chunks. There are 2P
 early-and-late-exchanged: exchanged; exchanged by-steps
-  the early chunk is 2P - 1 - r and the late one r; the other way round
+  the early chunk is 2P - 1 - r and the late one r. It is the other way round
 own-keys-a-step-later
   at step `rank` the keys of rank 0 are there, whose early chunk all queries see: step <= rank,
   not <
 halves-exchanged
-  up to step `rank` the late queries see all keys, and later all queries the early keys; the other
-  way round
+  up to step `rank` the late queries see all keys, and later all queries the early keys. It is the
+  other way round
 always-the-early-keys
   all queries see the early keys at every step. After step `rank` the keys come from a later rank,
   whose early chunk comes after this rank's early chunk
@@ -139,54 +139,54 @@ late-keys-only
 diagonal-omitted
   a chunk sees itself too, up to each query's own position: a triangle
 diagonal-without-mask
-  a chunk was allowed to see all of itself; a query sees itself and what is before: a triangle
+  a chunk was allowed to see all of itself. A query sees itself and what is before: a triangle
 early-keys-of-step-zero
-  at step 0 the late queries do not see the early keys; they see all of them
+  at step 0 the late queries do not see the early keys. But they see all of them
 step-zero-without-mask
-  at step 0 everything was computed; that is where the mask is
+  at step 0 everything was computed. That is where the mask is
 triangle-in-every-quarter
-  at step 0 every quarter was a triangle; early by late is nothing and late by early is all: only
-  a chunk against itself is a triangle
+  at step 0 every quarter was a triangle. Early by late is nothing and late by early is all: only a
+  chunk against itself is a triangle
 queries-and-keys-exchanged
   a chunk of queries was given the chunks of keys after it. It sees those before it
 own-chunks-for-the-owners
-  the keys at every step were taken for the rank's own; at step k they are those of rank r - k
+  the keys at every step were taken for the rank's own. At step k they are those of rank r - k
 wrong-direction: ahead
-  the keys at step k were taken for those of rank r + k; they come from the rank before: r - k
+  the keys at step k were taken for those of rank r + k. They come from the rank before: r - k
 one-hop-too-far: one-more
   the keys at step k were taken for those of the next step. At step 0 a rank holds its own
 negative-modulo: negative
   (rank - step) % ranks is negative if step is larger than rank: add ranks before you divide
 wrong-direction: by-steps ahead
-  the keys at step k were taken for those of rank r + k; they come from the rank before: r - k
+  the keys at step k were taken for those of rank r + k. They come from the rank before: r - k
 one-hop-too-far: by-steps one-more
   the keys at step k were taken for those of the next step. At step 0 a rank holds its own
 negative-modulo: by-steps negative
   (rank - step) % ranks is negative if step is larger than rank: add ranks before you divide
 own-sizes-for-the-owners
-  the keys were counted as if they were the rank's own; the owner's chunks may have another size
+  the keys were counted as if they were the rank's own. The owner's chunks may have another size
 sizes-rounded-down
-  all chunks were taken to have L / 2P positions; where that leaves a rest some have one more
+  all chunks were taken to have L / 2P positions. Where that leaves a rest some have one more
 sizes-rounded-up
-  all chunks were taken to have L / 2P positions, rounded up; some have one less, and some none
+  all chunks were taken to have L / 2P positions, rounded up. Some have one less, and some none
 pieces-of-p-counted: pieces-of-p; chunks-of-p
-  the sizes are those of P pieces; a chunk is one of 2P
+  the sizes are those of P pieces. A chunk is one of 2P
 sizes-of-neighbours
-  the sizes are those of chunks 2r and 2r + 1; of the two that the rank holds: chunk_of
+  the sizes are those of chunks 2r and 2r + 1. Of the two that the rank holds: chunk_of
 triangle-without-diagonal
-  a triangle was counted as n (n - 1) / 2; a query sees itself: n (n + 1) / 2
+  a triangle was counted as n (n - 1) / 2. A query sees itself: n (n + 1) / 2
 triangle-half-a-square
-  a triangle was counted as n n / 2; with the diagonal it is n (n + 1) / 2
+  a triangle was counted as n n / 2. With the diagonal it is n (n + 1) / 2
 triangle-rounded
   n / 2 was rounded before it was multiplied: n (n + 1) / 2, the product first
 triangle-as-a-square
-  a triangle was counted as n n; half of it is masked: n (n + 1) / 2
+  a triangle was counted as n n. Half of it is masked: n (n + 1) / 2
 triangles-not-counted
   the triangles of step 0 were not counted
 quarters-for-pairs
-  quarters were counted; each has as many pairs as queries times keys
+  quarters were counted. Each has as many pairs as queries times keys
 two-equal-quarters
-  two quarters of early by early were counted; that is the work if all chunks are of one size and
+  two quarters of early by early were counted. That is the work if all chunks are of one size and
   step 0 is left out
 masked-pairs-counted
   all four quarters were counted, also what is not computed

@@ -90,7 +90,7 @@ struct Answer {
 
 static const exercise::Table MISTAKES(R"(
 averaged
-  O became the mean of O and O_b; each counts as much as the sum it was divided by, e^LSE
+  O became the mean of O and O_b. Each counts as much as the sum it was divided by, e^LSE
 weights-exchanged
   O_b got the weight of O: the weight of O_b is sigmoid(LSE_b - LSE)
 replaced
@@ -98,37 +98,37 @@ replaced
 sigmoid-overflows: unsafe; unsafe scaled; only-the-state-guarded unsafe; unsafe direct;
     only-the-state-guarded unsafe direct; copied unsafe; copied unsafe direct; ratio; ratio direct;
     copied ratio; copied ratio direct; none ratio direct
-  e^x / (1 + e^x) is Inf / Inf = NaN for a large x; 1 / (1 + e^-x) is the same number and safe
+  e^x / (1 + e^x) is Inf / Inf = NaN for a large x. 1 / (1 + e^-x) is the same number and safe
 weight-not-normalised: of-maximum
   O and O_b got the weights e^(LSE - maximum) and e^(LSE_b - maximum), and were not divided by
   their sum
 weight-not-normalised: unnormalised o-not-weighted
-  e^(LSE_b - LSE) O_b was added to O; O is divided by its own sum already, so both have to be
+  e^(LSE_b - LSE) O_b was added to O. O is divided by its own sum already, so both have to be
   weighted, and the weights add up to 1
 weighted-by-lse
-  the weights are LSE themselves; those are logarithms
+  the weights are LSE themselves. Those are logarithms
 powers-of-e: powers-of-e; powers-of-e exp-log; powers-of-e scaled; powers-of-e scaled exp-log;
     exp-log; sums; sums exp-log; copied sums; copied sums exp-log; none sums exp-log; copied
     powers-of-e; copied powers-of-e exp-log
-  e^LSE itself was computed; it is Inf above 88.7 and 0 below about -103: only differences of LSE
+  e^LSE itself was computed. It is Inf above 88.7 and 0 below about -103: only differences of LSE
   may go into exp
 powers-of-two
-  the weight was computed with powers of 2; LSE is a natural logarithm: powers of e
+  the weight was computed with powers of 2. LSE is a natural logarithm: powers of e
 away-from-o-b
-  the weighted difference was added; O goes towards O_b: subtract w (O - O_b)
+  the weighted difference was added. O goes towards O_b: subtract w (O - O_b)
 o-not-weighted
-  only O_b was weighted; O has the rest of the weight, 1 - w
+  only O_b was weighted. O has the rest of the weight, 1 - w
 added-up
-  O and O_b were added; both are divided already: weights
+  O and O_b were added. Both are divided already: weights
 log-of-one-plus-exp: direct; direct-b
   ln(1 + e^x) was computed with an x that may be 1000, and e^1000 is Inf: take the larger LSE out,
   so that x is -|LSE - LSE_b|
 lse-is-maximum
-  LSE is the larger of the two; + ln(1 + e^(-|difference|))
+  LSE is the larger of the two. Add ln(1 + e^(-|difference|))
 lse-added
   the two LSE were added. The sum is one of e^LSE
 lse-averaged
-  LSE is the mean of the two; it is larger than either, as e^LSE adds up
+  LSE is the mean of the two. It is larger than either, because e^LSE adds up
 difference-not-negated
   e^|difference| was computed, so the difference counts twice, or overflows: e^(-|…|)
 absolute-value-forgotten: signed
@@ -138,36 +138,36 @@ absolute-value-forgotten: signed-back
   e^(LSE - LSE_b) is in the logarithm, with the larger LSE before it. This is right only while LSE_b
   is the larger: use e^(-|difference|)
 maximum-forgotten
-  LSE is ln(1 + e^(-|difference|)); the larger LSE, which was taken out, has to be added
+  LSE is ln(1 + e^(-|difference|)). The larger LSE, which was taken out, has to be added
 minimum-for-maximum
-  the smaller LSE was taken out of the logarithm; with -|difference| it has to be the larger
+  the smaller LSE was taken out of the logarithm. With -|difference| it has to be the larger
 logarithm-forgotten
-  1 + e^(-|difference|) was added to LSE; its logarithm
+  1 + e^(-|difference|) was added to LSE. Add its logarithm
 logarithm-to-base-two
-  a logarithm to base 2 was added; LSE is a natural one
+  a logarithm to base 2 was added. LSE is a natural one
 logarithm-subtracted
-  ln(1 + e^…) was subtracted; LSE is at least the larger of the two
+  ln(1 + e^…) was subtracted. LSE is at least the larger of the two
 lse-not-updated
   LSE has not changed, so at the next merge O weighs too little
 lse-updated-first
-  LSE was updated before the weight was computed from it; the weight needs the old one
+  LSE was updated before the weight was computed from it. The weight needs the old one
 infinity-minus-infinity: none; none scaled
-  a block without a key was merged with weight 0; its O_b may be NaN, and 0 * NaN is NaN; and -inf
-  - (-inf) is NaN: return if LSE_b is -inf
+  a block without a key was merged with weight 0. Its O_b may be NaN, and 0 * NaN is NaN. And -inf -
+  (-inf) is NaN: return if LSE_b is -inf
 empty-o-read
-  a block without a key has weight 0, and O_b was multiplied by it; it may be NaN, and 0 * NaN is
+  a block without a key has weight 0, and O_b was multiplied by it. It may be NaN, and 0 * NaN is
   NaN: return whenever LSE_b is -inf
 only-the-state-guarded
   the first block is copied even if it has no key and its O_b is undefined, and later blocks without
   a key are read: return if LSE_b is -inf
 first-block-dropped: first-dropped; either-dropped
-  nothing was merged while LSE is -inf, so it stays -inf; return if LSE_b is -inf, not if LSE is
+  nothing was merged while LSE is -inf, so it stays -inf. Return if LSE_b is -inf, not if LSE is
 nan-dropped
   a block whose LSE is NaN was skipped like one without a key. A NaN must reach the result
 empty-block-clears
-  a block without a key set O to 0; it changes nothing
+  a block without a key set O to 0. It has to change nothing
 empty-block-forgets
-  a block without a key set LSE to -inf; it changes nothing
+  a block without a key set LSE to -inf. It has to change nothing
 )");
 
 struct Block {

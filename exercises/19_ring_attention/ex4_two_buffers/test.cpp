@@ -115,13 +115,13 @@ starts-after-compute
   send and receive were started after use(), so nothing is under way while the rank computes:
   right, and no overlap
 receive-waited-before-compute
-  the receive was waited for before use(); only the send is under way while the rank computes, and
+  the receive was waited for before use(). Only the send is under way while the rank computes, and
   the time is the receive's
 send-waited-before-compute
-  the send was waited for before use(); it ends when the keys have gone, so that takes as long as
+  the send was waited for before use(). It ends when the keys have gone, so that takes as long as
   the transfer
 receive-started-late
-  the receive was started after use(); until then a send may have nowhere to go: start both before
+  the receive was started after use(). Until then a send may have nowhere to go: start both before
 send-started-late
   the send was started after use(), on all ranks, so nothing arrives before: start both before
 waits-too-late: after-next-use; starts-after-compute after-next-use; starts-after-compute
@@ -129,9 +129,9 @@ waits-too-late: after-next-use; starts-after-compute after-next-use; starts-afte
   the requests were waited for after the next use(), or after the loop. The next use() needs the
   keys
 never-waits
-  nothing was waited for; until then what is received is not there
+  nothing was waited for. Until then what is received is not there
 send-not-waited-for
-  only the receive was waited for; the buffer of the send is the one that the next receive writes
+  only the receive was waited for. The buffer of the send is the one that the next receive writes
 receive-not-waited-for
   only the send was waited for. The received keys are not there until the receive is waited for
 waits-for-the-send-first: waits-send-first; starts-after-compute waits-send-first; no-receive
@@ -146,21 +146,21 @@ swapped-before-use
   use() got the buffer into which keys are still coming: that is `coming`, or `here` if the
   buffers were exchanged before use()
 copied-for-swapped
-  the keys that came were copied into `here`: right, and every key is written once more; swap the
+  the keys that came were copied into `here`: right, and every key is written once more. Swap the
   spans
 one-buffer: one; not-swapped one
   keys were received into the buffer that is used and sent at the same time. Use the second buffer
 the-coming-are-sent
-  what is sent is the buffer into which keys are coming; send `here`
+  what is sent is the buffer into which keys are coming. Send `here`
 here-and-coming-exchanged
   the buffer that is used is received into, and the other one is sent: the other way round
 own-keys-sent-again: not-swapped coming-used; own-sent
-  the rank's own keys were sent again, or the buffer in which they were; hand on what came
+  the rank's own keys were sent again, or the buffer in which they were. Hand on what came
 wrong-direction
-  keys go to the rank before and come from the rank after; the other way round
+  keys go to the rank before and come from the rank after. The other way round
 nobody-sends-to-me
-  keys go to the next rank and are expected from it too; it expects them from its own next:
-  receive from the previous one
+  keys go to the next rank and are expected from it too. It expects them from its own next: receive
+  from the previous one
 nobody-receives-from-me
   keys come from the previous rank and are sent to it too: send to the next one
 ring-open-at-the-ends
@@ -177,20 +177,20 @@ own-block-twice
 one-hop-too-few
   nothing travelled at the last step but one, and the last step needs keys as well: P - 1 hops
 first-hop-left-out
-  nothing travelled at step 0, and something at the last step; at every step but the last
+  nothing travelled at step 0, and something at the last step. At every step but the last
 sent-to-itself
-  each rank sends to itself; its keys go to the next rank, (rank + 1) % P
+  each rank sends to itself. Its keys go to the next rank, (rank + 1) % P
 received-from-itself
-  each rank receives from itself; keys come from the rank before, (rank + P - 1) % P
+  each rank receives from itself. Keys come from the rank before, (rank + P - 1) % P
 its-own-neighbour
-  each rank sends to itself and receives from itself; its neighbours are rank + 1 and rank - 1,
+  each rank sends to itself and receives from itself. Its neighbours are rank + 1 and rank - 1,
   modulo P
 ring-open-at-the-end
   the next rank is rank + 1, even for the last one. After it comes rank 0
 tags-differ
   send and receive have different tags, so that the message is never received: use Tag::keys
 one-hop-only
-  keys travelled at step 0 only; at every step but the last
+  keys travelled at step 0 only. At every step but the last
 )");
 
 constexpr int KEYS = 4;  // numbers of a rank, all of which have its number as their value

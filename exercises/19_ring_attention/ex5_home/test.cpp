@@ -112,26 +112,27 @@ last-hop-forgotten
   after the last step the sum is one hop from home: the rank returns the sum for the keys of the
   rank after it
 last-step-forgotten
-  P - 1 steps: the last rank adds nothing, and the sum is one hop from home; P of them
+  P - 1 steps: the last rank adds nothing, and the sum is one hop from home. There have to be P of
+  them
 one-hop-too-many: one-more; one-step-more
-  P + 1 hops; P bring the sum home, and one more takes it on to the rank after
+  P + 1 hops. P bring the sum home, and one more takes it on to the rank after
 never-travels: none; none never
-  nothing travelled: the rank's parts for all keys are in one sum; each belongs to the rank whose
+  nothing travelled: the rank's parts for all keys are in one sum. Each belongs to the rank whose
   keys they are
 travels-once
-  all parts were added to one sum, and that was sent at the end; a sum has one hop after each step
+  all parts were added to one sum, and that was sent at the end. A sum has one hop after each step
 own-part-twice
-  the rank's own part was added again when the sum came home; it was the first one in it
+  the rank's own part was added again when the sum came home. It was the first one in it
 own-part-left-out: from-step-one; from-one
-  at step 0 nothing was added; the rank's own queries see its own keys too
+  at step 0 nothing was added. The rank's own queries see its own keys too
 last-part-left-out
-  at the last step nothing was added; that rank's queries see these keys too
+  at the last step nothing was added. That rank's queries see these keys too
 only-own-parts: first-only; to-coming
   each sum has one part, its owner's. After step 0 nothing was added, or the part was added to
   `coming`, which the next receive overwrites
 one-step-behind: after-arrival; one-step-back
-  each part is in the sum of the next step, which is for other keys: it was added after handing
-  on, or is that of step - 1; add first, then hand on
+  each part is in the sum of the next step, which is for other keys: it was added after handing on,
+  or is that of step - 1. Add first, then hand on
 added-while-sent
   the part was added while the sum was being sent. A buffer in flight may not change, and the change
   may or may not arrive
@@ -143,19 +144,18 @@ one-step-ahead
 own-part-at-every-step
   the part for the rank's own keys was added at every step, also to the sums of others
 owner-for-step: owner; rank-minus-step
-  add_part was given the owner of the keys, rank - step; it takes the step
+  add_part was given the owner of the keys, rank - step. It takes the step
 steps-counted-down
-  add_part was given the steps 0, P - 1, P - 2, ...; they count up: at step s the sum is for the
-  keys of rank - s
+  add_part was given the steps 0, P - 1, P - 2, . They count up: at step s the sum is for the keys
+  of rank - s
 rank-for-step
-  add_part was given the rank; it takes the step
+  add_part was given the rank. It takes the step
 added-to-the-other-buffer
   parts were added to `coming`, which the receive overwrites: to `here`, which is sent
 averaged
-  the sum was divided by the number of ranks; the parts belong to different queries, so they add
-  up
+  the sum was divided by the number of ranks. The parts belong to different queries, so they add up
 send-not-waited-for
-  only the receive was waited for; the buffer of the send is the one that the next receive writes
+  only the receive was waited for. The buffer of the send is the one that the next receive writes
 receive-not-waited-for
   only the send was waited for. The received sum is not there until the receive is waited for
 waits-too-late: never; at-end
@@ -167,19 +167,19 @@ waits-for-the-receive-first: receive-first; no-send
   no send had been started when the receive was waited for: it comes later, or is missing. All ranks
   do that, so that no rank sends: a deadlock
 not-swapped: not-swapped; not-swapped coming
-  the buffers were never exchanged: the rank adds all its parts to one sum, and sends that; hand
-  on what came
+  the buffers were never exchanged: the rank adds all its parts to one sum, and sends that. Hand on
+  what came
 other-buffer-returned: coming; coming-of-many
   the buffer that was returned is not the one into which the sum came home: `here` has been sent,
   and is exchanged for `coming` after the last hop as after any other
 wrong-direction
-  sums go to the rank before; the keys go to the rank after, and a sum has to stay with its keys
+  sums go to the rank before. The keys go to the rank after, and a sum has to stay with its keys
 nobody-sends-to-me
   sums go to the next rank and are expected from it too: receive from the previous one
 nobody-receives-from-me
   sums come from the previous rank and are sent to it too: send to the next one
 its-own-neighbour
-  each rank sends to itself and receives from itself; its neighbours are rank + 1 and rank - 1,
+  each rank sends to itself and receives from itself. Its neighbours are rank + 1 and rank - 1,
   modulo P
 ring-open-at-the-end
   the next rank is rank + 1, even for the last one. After it comes rank 0
@@ -188,12 +188,12 @@ ring-open-at-the-ends
 ring-open-at-rank-zero
   rank - 1 is -1 for rank 0, and % keeps the sign: add ranks before you divide
 straight-home
-  parts were sent straight to the owner of the keys; it would have to receive P - 1 of them and
-  add, and here a sum goes from rank to rank
+  parts were sent straight to the owner of the keys. It would have to receive P - 1 of them and add,
+  and here a sum goes from rank to rank
 sent-to-itself
-  with one rank the sum was sent to itself: right, and needless; it is at home
+  with one rank the sum was sent to itself: right, and needless. It is at its owner already
 nothing-for-one-rank
-  with one rank nothing was added; it still has its own part
+  with one rank nothing was added. It still has its own part
 )");
 
 // A sum has a number for each pair (keys of a rank, part of a rank), which is how many times it was

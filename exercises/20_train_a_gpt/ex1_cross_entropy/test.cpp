@@ -138,10 +138,10 @@ struct Answer {
 
 static const exercise::Table MISTAKES(R"(
 maximum-not-subtracted: none; only-for-gradient; none of-quotient
-  e^x of the logits themselves was computed; it is Inf above 88.7 and all of a row's are 0 below
+  e^x of the logits themselves was computed. It is Inf above 88.7 and all of a row's are 0 below
   about -103: subtract the row's maximum first, for the loss and for the gradient
 maximum-of-all-rows
-  the maximum of all rows was subtracted; a row far below it is all 0 then, and ln 0 is -Inf: each
+  the maximum of all rows was subtracted. A row far below it is all 0 then, and ln 0 is -Inf: each
   row its own
 maximum-of-the-rows-so-far
   the maximum was not reset for each row. A row far below the earlier rows is all 0 then
@@ -154,46 +154,46 @@ maximum-starts-at-zero
   the maximum began at 0, so in a row of negative logits nothing was taken out, and all e^x may be
   0: begin with a number of the row
 maximum-not-added-back
-  the loss is ln l - x[target] with the maximum taken out of l alone; it has to be taken out of
+  the loss is ln l - x[target] with the maximum taken out of l alone. It has to be taken out of
   both, or added to ln l
 loss-is-the-margin
-  the loss is m - x[target], 0 whenever the target is the most probable; ln l is missing
+  the loss is m - x[target], 0 whenever the target is the most probable. ln l is missing
 logarithm-of-zero
   the loss went by way of the probability, which is 0 in fp32 for an improbable target, and -ln 0
   is Inf: m + ln l - x[target] never takes the logarithm of something below 1
 epsilon-in-the-logarithm: epsilon={1e-12,1e-10,1e-9,1e-8,1e-7,1e-6}
-  a small number was added to the probability so that its logarithm is not -Inf; the loss of an
+  a small number was added to the probability so that its logarithm is not -Inf. The loss of an
   improbable target is then that number's, and the gradient another loss's: m + ln l - x[target]
 zero-times-infinity
-  the loss was summed over the whole row with weights 0 and 1; a logit of -Inf makes it 0 * Inf =
+  the loss was summed over the whole row with weights 0 and 1. A logit of -Inf makes it 0 * Inf =
   NaN: read the target alone
 logarithm-forgotten
-  the loss is -p of the target; the gradient p - 1 belongs to -ln p
+  the loss is -p of the target. The gradient p - 1 belongs to -ln p
 target-forgotten
-  the loss is ln of the sum alone; x[target] has to be subtracted, otherwise it does not matter
-  what came next
+  the loss is ln of the sum alone. x[target] has to be subtracted, otherwise it does not matter what
+  came next
 loss-negated
-  the loss is ln p, which is never above 0; -ln p, so that less is better
+  the loss is ln p, which is never above 0. -ln p, so that less is better
 logarithm-to-base-two: log-2
-  the loss is in bits; the gradient p - 1 belongs to the natural logarithm
+  the loss is in bits. The gradient p - 1 belongs to the natural logarithm
 logarithm-to-base-ten: log-10
-  a logarithm to base 10 was taken; the gradient p - 1 belongs to the natural one
+  a logarithm to base 10 was taken. The gradient p - 1 belongs to the natural one
 logarithm-to-base-two: sum-in-log-2
   a logarithm to base 2 was taken of the sum, which is one of powers of e: ln l
 logarithm-to-base-ten: sum-in-log-10
   a logarithm to base 10 was taken of the sum, which is one of powers of e: ln l
 powers-of-two
-  powers of 2 were computed; softmax has powers of e
+  powers of 2 were computed. softmax has powers of e
 target-read-too-late: of-dx; of-weight; of-softmax
-  x[target] was read after something else had been written in its place; keep it before the row is
+  x[target] was read after something else had been written in its place. Keep it before the row is
   overwritten
 sum-for-mean: sum
-  the losses of all rows were added; the mean: divide by the number of rows, as the gradient is
+  the losses of all rows were added. The mean: divide by the number of rows, as the gradient is
 sum-for-mean: sum gradient-not-divided
   loss and gradient are those of the sum over the rows. For the mean, divide both by the number of
   rows
 last-row-only
-  the loss is the last row's divided by the number of rows; the rows' losses have to be added
+  the loss is the last row's divided by the number of rows. The rows' losses have to be added
 mean-over-the-vocabulary: over-vocabulary
   the loss was divided by the vocabulary. There is one loss per row: divide by the number of rows
 mean-over-the-vocabulary: over-vocabulary gradient-over-the-vocabulary
@@ -206,57 +206,57 @@ mean-over-all-logits: over-all gradient-over-all-logits
   loss and gradient were divided by the number of logits. There is one loss per row: divide by the
   number of rows
 target-of-row-zero
-  all rows were given the target of row 0; targets[row]
+  all rows were given the target of row 0. The target of a row is targets[row]
 target-of-the-next-row
   each row was given the next row's target. The targets are shifted already: targets[row] is the
   character after that row
 target-in-row-zero: read-in-row-zero; in-row-zero; read-in-row-zero in-row-zero
-  the target was looked for in row 0; that of row i is at i * vocabulary + target
+  the target was looked for in row 0. That of row i is at i * vocabulary + target
 rows-and-columns-exchanged
-  the logits were read as [vocabulary, rows]; column j of row i is at i * vocabulary + j
+  the logits were read as [vocabulary, rows]. Column j of row i is at i * vocabulary + j
 one-hot-forgotten
-  the gradient is softmax alone, so that every logit sinks; the target's has to rise: subtract 1
+  the gradient is softmax alone, so that every logit sinks. The target's has to rise: subtract 1
   there
 one-hot-added
-  1 was added at the target; that makes it less probable: subtract it
+  1 was added at the target. That makes it less probable: subtract it
 gradient-negated
-  the gradient has the other sign; it is softmax - one-hot, and the step goes against it
+  the gradient has the other sign. It should be softmax - one-hot, and the step goes against it
 one-hot-at-the-row-number
-  1 was subtracted in column i of row i; the column is the target's: targets[i]
+  1 was subtracted in column i of row i. The column is the target's: targets[i]
 softmax-not-divided
-  only the 1 at the target was divided by the number of rows; softmax, too: (softmax - one-hot) /
-  rows
+  only the 1 at the target was divided by the number of rows. Divide softmax, too: (softmax -
+  one-hot) / rows
 one-hot-not-divided
   softmax was divided by the number of rows, the 1 at the target was not: (softmax - one-hot) /
   rows
 one-hot-before-the-division
-  the 1 at the target was subtracted from e^(x - m), before the division by l; subtract it from
+  the 1 at the target was subtracted from e^(x - m), before the division by l. Subtract it from
   softmax: e^(x - m) / l - 1
 target-only
-  only the target's logit got a gradient; the others make it improbable: softmax there
+  only the target's logit got a gradient. The others make it improbable: softmax there
 target-set-to-zero
-  the gradient at the target is 0; softmax - 1
+  the gradient at the target is 0. It should be softmax - 1
 gradient-not-divided
-  the gradient is that of the sum; the loss is a mean: divide by the number of rows
+  the gradient is that of the sum. The loss is a mean: divide by the number of rows
 gradient-over-the-vocabulary
-  the gradient was divided by the vocabulary; by the number of rows, as the loss is
+  the gradient was divided by the vocabulary. By the number of rows, as the loss is
 gradient-over-all-logits
-  the gradient was divided by the number of logits; by the number of rows, as the loss is
+  the gradient was divided by the number of logits. By the number of rows, as the loss is
 exponentiated-twice
   e^(x - m) was computed of numbers that were e^(x - m) already: where they are stored, the logits
   are gone
 softmax-from-a-rounded-logarithm
-  softmax was computed as e^(x - (m + ln l)); around 10000 fp32 rounds m + ln l to 0.001, and the
+  softmax was computed as e^(x - (m + ln l)). Around 10000 fp32 rounds m + ln l to 0.001, and the
   probabilities are off by as much: e^(x - m) / l
 gradient-not-written
-  the logits are still there; the gradient takes their place
+  the logits are still there. The gradient takes their place
 divided-as-whole-numbers
   the gradient is 0 as soon as there are two rows: 1 / rows of whole numbers is 0
 not-normalised
-  e^(x - m) was taken for softmax; it has to be divided by the row's sum l, and ln l belongs to
-  the loss
+  e^(x - m) was taken for softmax. It has to be divided by the row's sum l, and ln l belongs to the
+  loss
 not-normalised: not-in-gradient
-  the gradient has e^(x - m) where softmax should be; it has to be divided by the row's sum l
+  the gradient has e^(x - m) where softmax should be. It has to be divided by the row's sum l
 derivative-of-the-probability: jacobian
   the gradient is that of the target's probability, with the other sign. The loss is -ln p, so that
   this gradient is divided by p, and softmax - one-hot remains

@@ -114,42 +114,42 @@ struct Answer {
 
 static const exercise::Table MISTAKES(R"(
 heads-interleaved: interleaved; joined-interleaved; interleaved joined-interleaved
-  number d of head h was taken for channel d * heads + h; a head's numbers lie side by side: h *
-  dim + d
+  number d of head h was taken for channel d * heads + h. A head's numbers lie side by side: h * dim
+  + d
 length-and-heads-not-exchanged: not-moved; joined-not-moved; not-moved joined-not-moved
-  the numbers kept the order [batch, length, heads, dim]; a view moves nothing, and here length
-  and heads have to change places
+  the numbers kept the order [batch, length, heads, dim]. A view moves nothing, and here length and
+  heads have to change places
 batch-forgotten: batch-forgotten; joined-batch-forgotten; batch-forgotten joined-batch-forgotten
-  the row is t for every sequence; those of sequence b begin at b * length
+  the row is t for every sequence. Those of sequence b begin at b * length
 tokens-before-batch: tokens-first; joined-tokens-first; tokens-first joined-tokens-first
-  the row is t * batch + b; the tokens of a sequence are in rows one after the other: b * length +
-  t
+  the row is t * batch + b. The tokens of a sequence are in rows one after the other: b * length + t
 head-forgotten: head-forgotten; joined-head-forgotten; head-forgotten joined-head-forgotten
-  the column does not depend on h: all heads are head 0, or all are written over it; h * dim + d
+  the column does not depend on h: all heads are head 0, or all are written over it. The column is h
+  * dim + d
 heads-one-number-apart: head-by-one; joined-head-by-one; head-by-one joined-head-by-one
-  head h begins at channel h; heads are dim numbers apart: h * dim
+  head h begins at channel h. Heads are dim numbers apart: h * dim
 head-transposed: transposed; joined-transposed; transposed joined-transposed
-  the numbers of a head were taken for [dim, length]; its rows are tokens: [length, dim]
+  the numbers of a head were taken for [dim, length]. Its rows are tokens: [length, dim]
 k-transposed
-  K was written as [dim, length]; the product Q @ K.T reads K by rows, so that it is stored as Q
-  and V are
+  K was written as [dim, length]. The product Q @ K.T reads K by rows, so that it is stored as Q and
+  V are
 heads-before-batch: heads-before-batch; joined-heads-before-batch; heads-before-batch
     joined-heads-before-batch
-  the order [heads, batch, length, dim] was taken; batch is outermost
+  the order [heads, batch, length, dim] was taken. Batch is outermost
 first-sequence-only
-  only batch 0 was written; all of the batch: a loop is missing
+  only batch 0 was written. All of the batch: a loop is missing
 batch-written-over
-  all sequences were written to the place of the first; those of batch b begin b * heads * length
-  * dim numbers further
+  all sequences were written to the place of the first. Those of batch b begin b * heads * length *
+  dim numbers further
 length-for-heads
   a sequence was taken to have `length` heads: (b * heads + h) * length + t
 heads-overlap
-  head h begins h rows after head 0; a head has `length` rows: h * length * dim
+  head h begins h rows after head 0. A head has `length` rows: h * length * dim
 loops-exchanged: split-dim-for-heads; join-dim-for-heads; split-dim-for-heads join-dim-for-heads
-  h was counted up to dim and d up to heads; the other way round
+  h was counted up to dim and d up to heads. The other way round
 loops-exchanged: split-length-for-heads; join-length-for-heads; split-length-for-heads
     join-length-for-heads
-  h was counted up to length and t up to heads; the other way round
+  h was counted up to length and t up to heads. The other way round
 $order = {,tokens-outside}
 a-loop-too-long: {split,join}-{b,h,t,d}=1 $order; split-b=1 join-b=1 $order;
     split-h=1 join-h=1 $order; split-t=1 join-t=1 $order; split-d=1 join-d=1 $order
@@ -160,31 +160,31 @@ a-loop-too-short: {split,join}-{b,h,t,d}=-1 $order; split-b=-1 join-b=-1 $order;
 something-not-written: k-forgotten; v-forgotten; nothing-joined
   a whole tensor is -1, as at the beginning: nothing was written to it
 head-by-head
-  Q, K and V of a head were looked for side by side; a row has all of Q, then all of K, then all
-  of V
+  Q, K and V of a head were looked for side by side. A row has all of Q, then all of K, then all of
+  V
 channel-by-channel
-  Q, K and V of a channel were looked for side by side; a row has all of Q, then all of K, then
-  all of V
+  Q, K and V of a channel were looked for side by side. A row has all of Q, then all of K, then all
+  of V
 one-below-the-other
-  Q, K and V were looked for in rows below each other; they are side by side in each row
+  Q, K and V were looked for in rows below each other. They are side by side in each row
 three-tensors-in-a-row
   Q, K and V were copied as if each were one piece in its own order. The product has rows of tokens,
   with all three next to each other in each row
 rows-of-one-tensor
-  rows were taken to be `channels` apart; a row of the product has 3 * channels numbers
+  rows were taken to be `channels` apart. A row of the product has 3 * channels numbers
 one-head-apart
   K was looked for dim numbers after Q. Between them are all heads of Q: channels
 one-number-apart
   K was looked for one number after Q. Between them are all channels of Q
 tensors-exchanged: qvk; kqv; vqk; kvq; vkq
-  Q, K and V are not in this order; from the left: Q, K, V
+  Q, K and V are not in this order. From the left: Q, K, V
 all-are-q
-  K and V are copies of Q; theirs begin channels and 2 * channels further
+  K and V are copies of Q. Theirs begin channels and 2 * channels further
 q-scaled
-  Q was divided by the root of dim; right in its place, but here nothing is computed: attention
-  does it
+  Q was divided by the root of dim. That is right in its place, but here nothing is computed,
+  because attention does it
 rows-of-the-product
-  rows of `joined` were taken to be 3 * channels apart; they have channels numbers
+  rows of `joined` were taken to be 3 * channels apart. They have channels numbers
 added-for-written
   O was added to the old content of `joined`. It must be written there
 )");

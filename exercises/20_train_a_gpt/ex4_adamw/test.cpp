@@ -103,75 +103,76 @@ struct Answer {
 
 static const exercise::Table MISTAKES(R"(
 bias-correction-forgotten
-  m and v were used as they are; both began as 0, and after few steps m is too small by 1 -
-  beta1^t, v by 1 - beta2^t: divide by these
+  m and v were used as they are. Both began as 0, and after few steps m is too small by 1 - beta1^t,
+  v by 1 - beta2^t: divide by these
 square-not-corrected
   m was corrected and v was not: it is too small by 1 - beta2^t, and the first steps are too long
 moment-not-corrected
   v was corrected and m was not: it is too small by 1 - beta1^t, and the first steps are too short
 steps-counted-from-zero
-  the correction is that of t - 1; at the first step t is 1 already, and 1 - beta^0 is 0
+  the correction is that of t - 1. At the first step t is 1 already, and 1 - beta^0 is 0
 step-counted-twice
-  the correction is that of t + 1; at the first step t is 1, so nothing has to be added
+  the correction is that of t + 1. At the first step t is 1, so nothing has to be added
 power-forgotten
-  the correction is 1 - beta at every step; that is right at the first one: 1 - beta^t
+  the correction is 1 - beta at every step. That is right at the first one: 1 - beta^t
 multiplied-by-t
-  the correction is 1 - beta * t; beta to the power of t
+  the correction is 1 - beta * t. It should have beta to the power of t
 multiplied-by-the-correction
-  m and v were multiplied by 1 - beta^t, and are smaller still; divided
+  m and v were multiplied by 1 - beta^t, and are smaller still. Divide by it
 corrections-exchanged
-  m was corrected by beta2 and v by beta1; each by its own
+  m was corrected by beta2 and v by beta1. Correct each by its own
 correction-stored: m-stored v-stored; m-stored; v-stored
-  the corrected means were stored in m and v, and are corrected again at the next step; they are
-  for this step's weights alone
+  the corrected means were stored in m and v, and are corrected again at the next step. They are for
+  this step's weights alone
 betas-exchanged: exchanged; exchanged-in-means
-  beta2 was taken for m and beta1 for v; v is the slower one, so that steps do not jump
+  beta2 was taken for m and beta1 for v. v is the slower one, so that steps do not jump
 one-beta-for-both: only-first; only-first-in-means; only-second; only-second-in-means; by-first;
     by-second
-  m and v were computed, or corrected, with the same beta; m with beta1, v with beta2
+  m and v were computed, or corrected, with the same beta. Use beta1 for m, and beta2 for v
 betas-turned-round: turned; turned-in-means
-  the old mean got 1 - beta and the gradient beta; a mean over many steps keeps beta of itself
+  the old mean got 1 - beta and the gradient beta. A mean over many steps keeps beta of itself
 sums-for-means: sum-of-gradients; sum-of-squares; sum-of-gradients sum-of-squares
-  the gradient was added without the factor 1 - beta; m and v are means
+  the gradient was added without the factor 1 - beta. m and v are means
 gradient-not-squared: not-squared; absolute
   v is a mean of gradients. It must be a mean of their squares, because otherwise its root may not
   exist
 moment-squared
-  v is a mean of m squared; where gradients change their sign m is near 0, and the step would be
+  v is a mean of m squared. Where gradients change their sign m is near 0, and the step would be
   long: g squared
 gradient-for-moment
-  the weights follow the gradient of this step; m, the mean over many steps
+  the weights follow the gradient of this step. They should follow m, the mean over many steps
 updated-before-the-moments: old-state
-  the weights were updated with m and v of the step before; first m and v, then the weights
+  the weights were updated with m and v of the step before. Compute m and v first, then the weights
 updated-before-the-moments: old-moment; old-square
-  the weights were updated with the m, or the v, of the step before; first m and v, then the
+  the weights were updated with the m, or the v, of the step before. Compute m and v first, then the
   weights
 sign-of-the-gradient
-  each weight moved by the rate; m / root of v is 1 only at the first step
+  each weight moved by the rate. m / root of v is 1 only at the first step
 epsilon-under-the-root
-  epsilon was added to v and the root taken of both; the root of 1e-8 is 1e-4, which slows down
+  epsilon was added to v and the root taken of both. The root of 1e-8 is 1e-4, which slows down
   weights with small gradients: root of v, plus epsilon
 epsilon-before-the-correction
-  epsilon was added to the root of v before the correction divided it; then epsilon is larger at
+  epsilon was added to the root of v before the correction divided it. Then epsilon is larger at
   first: correct v, take the root, add
 correction-outside-the-root
-  the root of v was divided by 1 - beta2^t; v itself, before its root is taken
+  the root of v was divided by 1 - beta2^t. Divide v itself, before its root is taken
 epsilon-forgotten
-  epsilon is missing; a weight that never had a gradient is 0/0 = NaN
+  epsilon is missing. A weight that never had a gradient is 0/0 = NaN
 epsilon-subtracted
-  epsilon was subtracted; added, so that nothing is divided by 0
+  epsilon was subtracted. Add it, so that nothing is divided by 0
 root-forgotten
-  m was divided by v; by its root: the step shall not depend on the size of the gradients
+  m was divided by v. Divide it by its root, because the step shall not depend on the size of the
+  gradients
 decay-coupled: coupled; coupled-all; coupled-late
-  decay * w was added to the gradient, so it is in m and v and is divided by the root: that is
-  Adam with an L2 penalty; AdamW takes rate * decay * w from the weight itself
+  decay * w was added to the gradient, so it is in m and v and is divided by the root: that is Adam
+  with an L2 penalty. AdamW takes rate * decay * w from the weight itself
 decay-twice
-  the weight decays, and decay * w was added to the gradient as well; the first is all of it
+  the weight decays, and decay * w was added to the gradient as well. The first is all of it
 root-not-used: moment-alone; gradient-alone
-  the weights moved by the rate times m, or times the gradient; m divided by the root of v, so
-  that all weights move about as far
+  the weights moved by the rate times m, or times the gradient. They should move by m divided by the
+  root of v, so that all weights move about as far
 last-weight-forgotten
-  the last weight did not change; the loop ends one too early
+  the last weight did not change. The loop ends one too early
 nan-skipped
   a weight whose gradient is NaN was left unchanged. A NaN must reach the weight, because otherwise
   the error stays hidden
@@ -181,23 +182,23 @@ zero-gradients-skipped
 biases-decay
   weight decay pulled at what is no matrix, too: biases and gains stay as they are
 only-biases-decay
-  weight decay pulled at biases and not at matrices; the other way round
+  weight decay pulled at biases and not at matrices. It is the other way round
 decay-forgotten
-  nothing decays; matrices lose rate * decay of themselves at each step
+  nothing decays. Matrices lose rate * decay of themselves at each step
 decay-without-the-rate
-  weights lose `decay` of themselves at each step; rate * decay
+  weights lose `decay` of themselves at each step. They should lose rate * decay
 decay-of-the-new-weight
-  the weight decayed after the step, and part of the step with it; the old weight decays
+  the weight decayed after the step, and part of the step with it. But only the old weight decays
 weights-grow
-  rate * decay * w was added; subtracted, so that weights shrink
+  rate * decay * w was added. Subtract it, so that weights shrink
 uphill-not-down
   the weights go with the gradient, and the loss grows: subtract
 rate-forgotten
-  the weights moved by m / root of v; that times the rate
+  the weights moved by m / root of v. Multiply that by the rate
 state-not-kept
-  m and v are the same after the step; the next step needs the new ones
+  m and v are the same after the step. The next step needs the new ones
 square-not-kept
-  v is the same after the step; the next step needs the new one
+  v is the same after the step. The next step needs the new one
 )");
 
 struct State {

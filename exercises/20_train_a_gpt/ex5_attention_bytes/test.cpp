@@ -121,103 +121,104 @@ struct Answer {
 
 static const exercise::Table MISTAKES(R"(
 batch-forgotten
-  the heads of one sequence were counted; every sequence of the batch has its own
+  the heads of one sequence were counted. Every sequence of the batch has its own
 heads-forgotten: heads-forgotten; both-forgotten
-  one head a sequence was counted; each head has its own P, or LSE and D
+  one head a sequence was counted. Each head has its own P, or LSE and D
 layers-forgotten: forgotten; forgotten-in-plain; forgotten-in-tiled
-  one layer was counted; all of them keep theirs until the backward pass comes to them
+  one layer was counted. All of them keep theirs until the backward pass comes to them
 ds-forgotten
-  P alone was counted; in the backward pass each thread has a dS of the same size
+  P alone was counted. In the backward pass each thread has a dS of the same size
 ds-for-every-p
-  a dS was counted for each P; only as many are there at once as threads work
+  a dS was counted for each P. Only as many are there at once as threads work
 ds-in-every-layer
-  each layer was given its own dS; a layer gives them back before the next one's backward pass
+  each layer was given its own dS. A layer gives them back before the next one's backward pass
 one-ds-for-all-threads
-  one dS was counted; each thread works at another head and needs its own
+  one dS was counted. Each thread works at another head and needs its own
 ds-for-every-head
-  a dS was counted for each head of a layer; only as many are there at once as threads work
+  a dS was counted for each head of a layer. Only as many are there at once as threads work
 length-once: once; twice
-  P was counted with T numbers; each of T queries has a weight for each of T keys: T * T
+  P was counted with T numbers. Each of T queries has a weight for each of T keys: T * T
 half-a-matrix
-  only the keys that a query sees were counted; the program stores the hidden ones, too, as zeros:
-  T * T
+  only the keys that a query sees were counted. The program stores the hidden ones, too, as zeros: T
+  * T
 one-number-a-row
   one number per row was counted for tiled attention. There are two: LSE and D
 three-numbers-a-row
   three numbers per row were counted for tiled attention. m and l are kept as one number, LSE, and D
   is the second
 rows-forgotten
-  only tiles were counted for tiled attention; LSE and D of each row are kept, too
+  only tiles were counted for tiled attention. LSE and D of each row are kept, too
 rows-of-one-layer
-  LSE and D of one layer were counted; each layer keeps its own
+  LSE and D of one layer were counted. Each layer keeps its own
 one-tile-a-thread
   one tile per thread was counted. There are two: P and dS
 tiles-forgotten
-  only LSE and D were counted for tiled attention; each thread has two tiles, too
+  only LSE and D were counted for tiled attention. Each thread has two tiles, too
 tiles-of-one-layer
-  the tiles were counted once for the model; here each layer allocates its own
+  the tiles were counted once for the model. But here each layer allocates its own
 tiles-of-one-thread
-  the tiles of one thread were counted; each thread has its own
+  the tiles of one thread were counted. Each thread has its own
 tiles-of-each-head
-  two tiles were counted for each head; a thread has two, and works at one head after the other
+  two tiles were counted for each head. A thread has two, and works at one head after the other
 tile-larger-than-the-matrix
-  tiles were counted as [block, block] although T is less than a block; they are [T, T] then
+  tiles were counted as [block, block] although T is less than a block. They are [T, T] then
 side-of-a-tile
-  a tile was counted with `block` numbers; it has block * block
+  a tile was counted with `block` numbers. It has block * block
 tile-of-rows-of-q
-  a tile was counted as [block, dim], like one of Q; tiles of P and dS are [block, block]
+  a tile was counted as [block, dim], like one of Q. Tiles of P and dS are [block, block]
 idle-threads-counted
-  all threads were counted; a thread works at a head, and there are fewer: min(threads, B * H)
+  all threads were counted. A thread works at a head, and there are fewer: min(threads, B * H)
 threads-of-one-sequence
-  threads were limited to the heads of one sequence; they work at all sequences of the batch:
+  threads were limited to the heads of one sequence. They work at all sequences of the batch:
   min(threads, B * H)
 kinds-exchanged
   plain was counted as tiled, and tiled as plain
 q-k-v-o-counted: o-of-tiled; o-of-both; qkvo-of-both
-  tensors of the model were counted, O or Q, K and V as well; both kinds of attention need them,
-  and they are not attention's own
+  tensors of the model were counted, O or Q, K and V as well. Both kinds of attention need them, and
+  they are not attention's own
 numbers-for-bytes: number-bytes=1
-  numbers were counted; a number of fp32 has 4 bytes
+  numbers were counted. A number of fp32 has 4 bytes
 two-bytes-a-number: number-bytes=2
-  2 bytes a number were counted, as for bf16; the program computes in fp32: 4
+  2 bytes a number were counted, as for bf16. The program computes in fp32: 4
 eight-bytes-a-number: number-bytes=8
-  8 bytes a number were counted, as for double; the program computes in fp32: 4
+  8 bytes a number were counted, as for double. The program computes in fp32: 4
 thirty-two-bits: product-in-32; square-in-32; all-in-32
   a product was computed in 32 bits and is wrong above 2^31: begin it with an int64_t
 rounded-to-fp32
   the bytes were computed in fp32, which is exact up to 2^24 only: int64_t
 exact-fit-refused
-  a context that needs exactly the budget was refused; it fits: <=
+  a context that needs exactly the budget was refused. It fits: <=
 first-that-does-not-fit: first-that-does-not; first-or-zero
   the answer is one too long: it is the first context that does not fit
 one-too-short
   the answer is one too short, even where the context does not fill the budget
 powers-of-two-only: powers-of-two; powers-from-one
-  the answer is the largest power of 2 that fits; up to the next one longer contexts may fit:
-  bisect between the two
+  the answer is the largest power of 2 that fits. Up to the next one longer contexts may fit: bisect
+  between the two
 one-token-always-fits
   the answer is 1 although not even that fits: 0
 minus-one-for-none
-  the answer is -1 where nothing fits; 0
+  the answer is -1 where nothing fits. It should be 0
 one-after-the-other: linear; one-back
   contexts were tried one after the other, and millions may fit: double, then bisect
 search-never-ends
   the search asks about the same contexts again and again: in each round one of its ends has to
   move, and it is over when they are neighbours
 search-begins-too-high: start={1073741824,2147483647,1000000000,2000000000}; from-budget
-  a context was asked about whose bytes 64 bits do not hold; a number that has wrapped round may
+  a context was asked about whose bytes 64 bits do not hold. A number that has wrapped round may
   seem to fit: begin with 1 and double
 middle-overflows
-  a context of less than 0 tokens was asked about: the sum of two large ints is negative, and so
-  is half of it; begin with 1 and double
+  a context of less than 0 tokens was asked about: the sum of two large ints is negative, and so is
+  half of it. Begin with 1 and double
 search-ends-too-low: {clip,below}={65536,131072,1048576,100000,1000000}
-  no context above a fixed limit was found; with a large budget longer ones fit: double until one
+  no context above a fixed limit was found. With a large budget longer ones fit: double until one
   does not
 taken-as-proportional
-  the budget was divided by the bytes of one token; they grow with the square of the context, or
+  the budget was divided by the bytes of one token. They grow with the square of the context, or
   with something that is there from the beginning: search
 taken-as-square
-  the bytes were taken to be T * T times those of one token; tiled attention's are not: search
+  the bytes were taken to be T * T times those of one token. Those of tiled attention are not:
+  search
 )");
 
 static std::string words(const Shape& s) {

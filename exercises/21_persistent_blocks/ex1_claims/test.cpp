@@ -34,13 +34,13 @@ struct Learner {
 
 static const exercise::Table MISTAKES(R"(
 counter-from-zero
-  the counter began at 0, so that the first tiles are computed twice; each block's first tile is
-  its own number, and the counter continues after them
+  the counter began at 0, so that the first tiles are computed twice. Each block's first tile is its
+  own number, and the counter continues after them
 turn-by-turn
-  the blocks take turns. A block that has finished a short tile then waits for its turn; the block
+  the blocks take turns. A block that has finished a short tile then waits for its turn. The block
   that finishes first claims next
 busiest-block
-  the tile went to the block that finishes last; the block that finishes first claims it
+  the tile went to the block that finishes last. The block that finishes first claims it
 larger-number-first
   of two blocks that finish at the same time, the one with the smaller number claims first
 )");

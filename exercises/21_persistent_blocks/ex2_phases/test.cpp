@@ -28,9 +28,9 @@ phases-restart
   `used` is 0 again after each tile of queries. An mbarrier goes on from the phase in which the last
   tile of queries left it
 replaced
-  `used` holds only the uses of the last tile of queries; those before it count, too
+  `used` holds only the uses of the last tile of queries. Those before it count, too
 one-ring
-  both buffers got count / 2 tiles; if the count is odd, buffer 0 got one more
+  both buffers got count / 2 tiles. If the count is odd, buffer 0 got one more
 other-buffer
   buffer 1 has a bit of its own: bit 1
 previous-phase

@@ -36,27 +36,27 @@ struct Way {
 
 static const exercise::Table MISTAKES(R"(
 not-swizzled
-  chunk c is stored at c; it belongs at c ^ row % 8, where eight rows use different banks
+  chunk c is stored at c. It belongs at c ^ row % 8, where eight rows use different banks
 swizzle-added
-  the row was added to the chunk; the swizzle is an exclusive or
+  the row was added to the chunk. The swizzle is an exclusive or
 swizzle-of-a-fragment-row
-  the swizzle uses lane / 4, the row of the lane's own elements; the address is that of row lane %
+  the swizzle uses lane / 4, the row of the lane's own elements. The address is that of row lane %
   16, and the swizzle needs this row modulo 8
 swizzle-of-the-matrix
-  the swizzle uses lane / 8, the number of the matrix; it needs the row modulo 8
+  the swizzle uses lane / 8, the number of the matrix. It has to use the row modulo 8
 matrices-exchanged
   matrices 1 and 2 are exchanged: matrix 1 is 8 rows further down, matrix 2 8 queries further
   right
 one-chunk-per-step
-  the next step starts one chunk further on; 16 queries are two chunks
+  the next step starts one chunk further on. 16 queries are two chunks
 rows-of-the-warp-forgotten
-  `row` is missing; every warp stores in rows 0 to 15
+  `row` is missing. Every warp stores in rows 0 to 15
 eight-rows-only
-  matrices 0 and 1 have the same addresses; a step has 16 rows, lane % 16
+  matrices 0 and 1 have the same addresses. A step has 16 rows, lane % 16
 panel-forgotten
-  chunk 8 and above run into the next row; queries 64 to 127 are in the next panel
+  chunk 8 and above run into the next row. Queries 64 to 127 are in the next panel
 address-of-own-elements
-  each lane gave the address of its own elements' row; lane 8 i + r gives row r of matrix i
+  each lane gave the address of its own elements' row. Lane 8 i + r gives row r of matrix i
 )");
 
 // The labels in shared memory after the stores, with the wavefronts and the hazards.

@@ -123,14 +123,14 @@ wait-leaves-one-group: leave-one; before-commit
 commit-forgotten
   the wait waits for groups, and without tma_store_commit the copy is in none
 wait-by-another-lane
-  bulk groups belong to the thread that commits them; the wait of another lane waits for nothing
+  bulk groups belong to the thread that commits them. The wait of another lane waits for nothing
 free-not-awaited
   the storing threads do not wait until the buffer is free
 add-before-stored
   the adding warp arrives at STORED and does not wait there, so that the copy engine may read
   before the tile is stored
 fence-forgotten
-  the copy engine reads through the async proxy; ordinary stores become visible to it by
+  the copy engine reads through the async proxy. Ordinary stores become visible to it by
   fence_proxy_async
 fence-in-the-wrong-place: after-arrive; before-store
   the fence is not between the stores and the arrival at STORED

@@ -46,30 +46,30 @@ static const exercise::Table MISTAKES(R"(
 minus-infinity-kept
   the LSE of a fully masked row is -Inf, and -Inf - (-Inf) is NaN
 masked-row-at-zero
-  LSE_log2 is 0 for a fully masked row; this works only as long as every masked score is -Inf
+  LSE_log2 is 0 for a fully masked row. This works only as long as every masked score is -Inf
 minus-infinity-for-padding
-  LSE_log2 is -Inf for a row past the end, so that P is Inf there; it must be 0
+  LSE_log2 is -Inf for a row past the end, so that P is Inf there. P must be 0 there
 padding-at-zero
-  LSE_log2 is 0 for a row past the end; its scores are 0, and exp2(0) is 1
+  LSE_log2 is 0 for a row past the end. Its scores are 0, and exp2(0) is 1
 log2e-forgotten
   LSE is a natural logarithm and the loop computes exp2: multiply by log2(e)
 log2e-inverted
-  LSE was multiplied by ln(2); the factor is log2(e)
+  LSE was multiplied by ln(2). The factor is log2(e)
 scale-in-lse
-  LSE was multiplied by the scale; it already contains it, because it was computed from scaled
+  LSE was multiplied by the scale. But LSE already contains it, because it was computed from scaled
   scores
 d-forgotten
   D is 0, so that dS = P * dP
 d-from-o-alone
-  D is the sum of O * O; it is the sum of O * dO
+  D is the sum of O * O. It should be the sum of O * dO
 d-from-do-alone
-  D is the sum of dO * dO; it is the sum of O * dO
+  D is the sum of dO * dO. It should be the sum of O * dO
 d-scaled
-  D was multiplied by the scale; the kernel multiplies dQ and dK by it at the end
+  D was multiplied by the scale. The kernel multiplies dQ and dK by it at the end
 d-is-a-mean
-  D was divided by head_dim; it is a sum
+  D was divided by head_dim. It should be the sum
 row-past-the-end-read
-  D of a row past the end was computed from memory that is not there; it must be 0
+  D of a row past the end was computed from memory that is not there. It must be 0
 )");
 
 // The loop over P and dS of each key.

@@ -48,8 +48,8 @@ struct Answer {
 
 static const exercise::Table MISTAKES(R"(
 turn-is-the-key-tile
-  the turn is the number of the block everywhere; a block that starts further back comes to the
-  last tiles first, and waits there
+  the turn is the number of the block everywhere. A block that starts further back comes to the last
+  tiles first, and waits there
 all-start-together
   all blocks start at tile 0, so that block n waits for the n before it
 turns-of-the-other-direction
@@ -58,15 +58,14 @@ turns-of-the-other-direction
 starts-of-the-other-direction: forward wrap-one-tile-early
   blocks start forward, and the turns are those of blocks that start back
 iteration-for-turn
-  this is the iteration in which the block comes; its turn is the number of blocks that come
-  earlier
+  this is the iteration in which the block comes. Its turn is the number of blocks that come earlier
 turns-from-one
-  the first turn is 1; a counter starts at 0
+  the first turn is 1. A counter starts at 0
 wrap-one-tile-early
   at some tiles the division rounds the wrong way, so that the first block that has wrapped around
   is taken for one too many
 starts-past-the-end
-  block 0 starts at tile q_tiles, which does not exist; take it modulo q_tiles
+  block 0 starts at tile q_tiles, which does not exist. Take it modulo q_tiles
 )");
 
 // All that the functions say.

@@ -47,10 +47,10 @@ struct Answer {
 
 static const exercise::Table MISTAKES(R"(
 freed-early
-  a page is in the free list although another sequence still holds it; only the last release
-  frees it
+  a page is in the free list although another sequence still holds it. Only the last release frees
+  it
 all-leave
-  a release removed all holders of the page; it removes one
+  a release removed all holders of the page. It should remove one
 never-free
   a page that lost its last holder is not in the free list: it leaks
 shared-stays-free
@@ -58,15 +58,15 @@ shared-stays-free
 taken-stays-free
   a page that was taken is still in the free list
 last-first
-  the page that was freed last was taken; take the first one of the list
+  the page that was freed last was taken. Take the first one of the list
 released-first
-  a released page went to the beginning of the free list; it belongs at the end
+  a released page went to the beginning of the free list. It belongs at the end
 taken-not-counted
   a page that was taken has no holder
 share-not-counted
   share did not add a holder
 zero-for-none
-  without a free page the answer is 0, which is a page; NO_PAGE
+  without a free page the answer is 0, which is a page. It should be NO_PAGE
 )");
 
 // Operations: 't' takes, 's' shares the page that follows, 'r' releases it. The numbers are the

@@ -49,25 +49,25 @@ struct Answer {
 
 static const exercise::Table MISTAKES(R"(
 overtaking
-  a request started although one before it could not; the first that cannot start ends it
+  a request started although one before it could not. The first that cannot start ends it
 no-page-kept
-  no page was kept for the requests that run; each may need one in the next step
+  no page was kept for the requests that run. Each may need one in the next step
 page-for-itself
-  a page was kept for the request that starts too; its next token is counted already
+  a page was kept for the request that starts too. Its next token is counted already
 found-counted
   pages that were found were counted as needed
 found-free-forgotten
-  found pages that are free leave the free list too; they were not subtracted
+  found pages that are free leave the free list too. But they were not subtracted
 no-next-token
-  the request has pages for its tokens only; the next one needs a place too
+  the request has pages for its tokens only. The next one needs a place too
 rounded-down
-  the pages were rounded down; the last one may be half full
+  the pages were rounded down. The last one may be half full
 always-more
   a page was added although the last one is exactly full
 pages-not-taken
   the pages of a request that started were still counted as free for the one after it
 started-not-running
-  a page was kept for the requests that ran at first; one that has just started needs it too
+  a page was kept for the requests that ran at first. One that has just started needs it too
 batch-not-counted
   requests that started were not counted as running
 batch-ignored

@@ -49,22 +49,22 @@ struct Answer {
 
 static const exercise::Table MISTAKES(R"(
 own-token-lost
-  only tokens of the draft were accepted; the choice at the first wrong one is right too, or after
+  only tokens of the draft were accepted. The choice at the first wrong one is right too, or after
   the last
 wrong-token-of-the-draft
-  the first wrong token of the draft was appended; the model's choice there is the right one
+  the first wrong token of the draft was appended. The model's choice there is the right one
 one-too-many
   a choice was accepted that follows a wrong token of the draft
 goes-on-after-a-mistake
-  tokens after the first wrong one were accepted; what follows it has a wrong input
+  tokens after the first wrong one were accepted. What follows it has a wrong input
 all-choices
   all choices were accepted, whatever the draft was
 all-or-nothing
-  a draft with a wrong token was rejected as a whole; its tokens before that are right
+  a draft with a wrong token was rejected as a whole. Its tokens before that are right
 no-token-after-a-right-draft
   the whole draft was right, and the choice after its last token is missing
 compared-one-later
-  draft[n] was compared with the choice that follows it; choices[n] is the one in its place
+  draft[n] was compared with the choice that follows it. choices[n] is the one in its place
 )");
 
 struct Case {

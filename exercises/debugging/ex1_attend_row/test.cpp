@@ -57,27 +57,27 @@ output-not-moved
 maximum-may-fall: falls to-tile
   m fell to the maximum of a lower tile, and e^(m - m') of the step down overflows
 maximum-may-fall: falls
-  m fell to the maximum of a lower tile; it is the largest of all tiles so far
+  m fell to the maximum of a lower tile. It should be the largest of all tiles so far
 factor-of-the-tile: to-tile
-  the factor is e^(m - maximum of the tile); where the old maximum stays it must be 1
+  the factor is e^(m - maximum of the tile). Where the old maximum stays it must be 1
 factor-of-the-tile: from-tile
-  the factor is e^(maximum of the tile - m'); the old sums are relative to the old maximum, so that
+  the factor is e^(maximum of the tile - m'). The old sums are relative to the old maximum, so that
   it is e^(m - m')
 maximum-may-fall: maximum-of-two-tiles to-two-tiles
-  m is the larger of this tile's maximum and that of the tile before, so it can fall; it is the
-  largest of all tiles so far
+  m is the larger of this tile's maximum and that of the tile before, so it can fall. It should be
+  the largest of all tiles so far
 maximum-of-the-tile-before: from-tile-before
-  the factor is e^(maximum of the previous tile - m'); the old sums are relative to the largest of
+  the factor is e^(maximum of the previous tile - m'). The old sums are relative to the largest of
   all earlier tiles, which may be another one
 maximum-of-the-tile-before: from-tile-before to-two-tiles
-  the factor is made of this tile's maximum and that of the previous tile; the old sums are relative
+  the factor is made of this tile's maximum and that of the previous tile. The old sums are relative
   to the largest of all earlier tiles, which may be another one
 factor-upside-down: factor-upside-down; factor-upside-down guarded
-  the factor is e^(m' - m); the old sums must shrink when the maximum grows
+  the factor is e^(m' - m). The old sums must shrink when the maximum grows
 moved-after-adding
-  l and o are moved after the new terms were added; those are relative to m' already
+  l and o are moved after the new terms were added. Those are relative to m' already
 new-terms-moved
-  the factor is on the new terms; those are relative to m' already, the old sums are not
+  the factor is on the new terms. Those are relative to m' already, the old sums are not
 maximum-not-stored
   m is never stored, so that each tile takes the earlier tiles for nothing
 terms-by-old-maximum

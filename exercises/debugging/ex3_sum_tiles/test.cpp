@@ -46,7 +46,7 @@ static void sums_with_way(const float* tiles, float* sums, int num_tiles) {
 
 static const exercise::Table MISTAKES(R"(
 warp-for-block: warp_sync barrier-before-wait; warp_sync no-landing-barrier
-  warp_sync orders the lanes of one warp; the chunk that is read comes from the other warp
+  warp_sync orders the lanes of one warp. The chunk that is read comes from the other warp
 one-barrier: no-last-barrier; no-last-barrier both-barriers
   the barrier after the sum is missing, so that the next tile overwrites the data that the other warp
   still reads
@@ -55,9 +55,9 @@ both-barriers-early: barrier-before-wait no-last-barrier
   copies have landed
 one-warp-waits: one-warp; one-warp both-barriers; {one-warp,one-thread} barrier-before-wait;
     one-thread
-  only the threads that wait know that their copies have landed; each must wait for its own
+  only the threads that wait know that their copies have landed. Each must wait for its own
 wait-behind-the-sum
-  every thread waits after it has read; wait, barrier, then the sum
+  every thread waits after it has read. Wait, barrier, then the sum
 no-wait
   no thread waits: a barrier orders threads, not the copies that are in flight
 wait-too-few: groups=1
@@ -71,7 +71,7 @@ no-barrier: no-landing-barrier no-last-barrier
 landing-barrier-missing: no-landing-barrier
   there is no barrier between the wait and the sum. A barrier after the sum is too late
 own-chunk
-  each thread adds its own chunk: no race, and another sum; thread t adds that of thread 63 - t
+  each thread adds its own chunk: no race, and another sum. Thread t adds that of thread 63 - t
 )");
 
 // All that a mistake must explain. Without a hazard a kernel may wait as it likes.

@@ -55,25 +55,25 @@ load-before-barrier: before-barrier
   it overwrites
 load-before-barrier: before-barrier groups=1
   the load comes after the wait but before the barrier: the other warp may be reading the tile that
-  it overwrites; and at the wait there is one group fewer in flight
+  it overwrites. And at the wait there is one group fewer in flight
 nothing-in-flight: not-ahead; behind-sum; {not-ahead,before-wait,behind-sum} both-barriers
   right, but the copy of the next tile starts only after the wait for the current one, so that the
   second buffer gains nothing
 wait-not-recounted: groups=1
   after the barrier there is one group fewer in flight at the wait, so that its N is one less
 second-barrier: before-wait groups=1 both-barriers; both-barriers
-  right, but with two barriers per tile; with the load after the first barrier the second has nothing
-  to order
+  right, but with two barriers per tile. With the load after the first barrier the second has
+  nothing to order
 landing-barrier-missing: before-wait groups={0,1} barrier-before-load
   there is no barrier between the wait and the sum, so that a thread cannot know that the other
-  warp's copies have landed; the barrier at the top or at the end of the loop only keeps the buffers
+  warp's copies have landed. The barrier at the top or at the end of the loop only keeps the buffers
   apart
 three-buffers: before-wait groups=1 buffers=3
-  there is room for two buffers; a third would help, and would cost a third more memory
+  there is room for two buffers. A third would help, and would cost a third more memory
 no-barrier: before-wait groups=1 no-barrier; no-barrier
   there is no barrier: each warp reads what the other has copied
 warp-for-block: warp_sync no-barrier; warp_sync before-wait groups=1 no-barrier
-  warp_sync orders the lanes of one warp; the chunk comes from the other
+  warp_sync orders the lanes of one warp. The chunk comes from the other
 wait-too-few: before-wait groups=2
   the N of the wait lets this tile itself stay in flight
 wait-too-few: no-wait; no-wait before-wait
