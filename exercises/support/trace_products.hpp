@@ -267,7 +267,7 @@ inline bool check_elements(const Inputs& inputs, int count = 4, int line = __bui
   const auto all = [&](const char* name) { return mistakes == std::set<std::string>{name}; };
   check(message.empty(), message,
         {{"stale-operand", all("stale-operand"),
-          "a factor is one that an earlier MAC used, and is still in the register; load the one "
+          "a factor is one that an earlier MAC used, and is still in the register. Load the one "
           "that is needed, or begin with the other term"},
          {"room-made-too-early", all("room-made-too-early"),
           "a factor was in its register once, and was overwritten before its last use"},
@@ -275,7 +275,7 @@ inline bool check_elements(const Inputs& inputs, int count = 4, int line = __bui
           "an index pair is transposed: a row of A runs along its second index, a column of B "
           "along its first"},
          {"wrong-cell-loaded", all("wrong-cell-loaded"),
-          "a LOAD brings the wrong cell; c_ij takes row i of A and column j of B"},
+          "a LOAD brings the wrong cell. c_ij takes row i of A and column j of B"},
          {"factors-mispaired", all("factors-mispaired"),
           "row i of A and column j of B are the right ones, and their numbers were paired wrongly: "
           "a product takes the same k from both, a_ik · b_kj"},

@@ -150,7 +150,7 @@ std::vector<const Known*> explanations() {
 std::vector<std::string> named(const std::vector<const Known*>& found) {
   std::vector<std::string> lines;
   if (failures > 0 && found.empty() && !all_known.empty())
-    lines.push_back("no mistake that is known here explains all of this; perhaps there are two");
+    lines.push_back("no mistake that is known here explains all of this. Perhaps there are two");
   for (const Known* one : found) {
     const char* begin = found.size() == 1 ? "looks like: " : "could be ";
     lines.push_back(begin + one->name + ": " + one->explanation);

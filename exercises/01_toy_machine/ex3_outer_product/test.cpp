@@ -13,7 +13,7 @@ TEST_CASE("as few cycles as can be") {
   const Trace trace = answer();
   trace.check_cycles(
       22, {{"inner-product-order", trace.cost().loads >= 13,
-            "13 LOADs or more, as many as with three registers; take one column of A and one row "
+            "13 LOADs or more, as many as with three registers. Take one column of A and one row "
             "of B and do all four products before the next"},
            {"row-by-row",
             (trace.cost().loads == 12 || trace.cost().loads == 11) && jumps(trace.program()),

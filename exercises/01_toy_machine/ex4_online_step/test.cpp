@@ -70,25 +70,25 @@ static void check_softmax(const std::vector<float>& x) {
         "multiplied by it. Was the old maximum still there when you computed m - m'?"},
        {"rescale-on-new-term",
         with(x, [](F s, F x, F m, F m_new) { return s + e(m - m_new) * e(x - m_new); }),
-        "the factor e^(m - m') is on the new term, which is relative to m' already; the old sum "
+        "the factor e^(m - m') is on the new term, which is relative to m' already. The old sum "
         "needs it"},
        {"factor-on-both",
         with(x, [](F s, F x, F m, F m_new) { return (s + e(x - m_new)) * e(m - m_new); }),
-        "the new term was added before the product, so the factor is on both; the new term is "
+        "the new term was added before the product, so the factor is on both. The new term is "
         "relative to m' already: MUL, then ADD"},
        {"factor-upside-down",
         with(x, [](F s, F x, F m, F m_new) { return s * e(m_new - m) + e(x - m_new); }),
-        "the old sum was multiplied by e^(m' - m); it must shrink when the maximum grows: e^(m - "
+        "the old sum was multiplied by e^(m' - m). It must shrink when the maximum grows: e^(m - "
         "m')"},
        {"term-upside-down",
         with(x, [](F s, F x, F m, F m_new) { return s * e(m - m_new) + e(m_new - x); }),
-        "the new term is e^(m' - x); it is e^(x - m')"},
+        "the new term is e^(m' - x). It should be e^(x - m')"},
        {"exponential-forgotten",
         with(x, [](F s, F x, F m, F m_new) { return s * (m - m_new) + e(x - m_new); }),
-        "the factor is m - m' itself; it needs an EXP"},
+        "the factor is m - m' itself. It needs an EXP"},
        {"exponential-forgotten",
         with(x, [](F s, F x, F m, F m_new) { return s * e(m - m_new) + (x - m_new); }),
-        "the new term is x - m' itself; it needs an EXP"},
+        "the new term is x - m' itself. It needs an EXP"},
        {"term-forgotten", with(x, [](F s, F, F m, F m_new) { return s * e(m - m_new); }),
         "s was rescaled, and the new term never added"},
        {"maximum-not-taken",
@@ -103,10 +103,10 @@ static void check_softmax(const std::vector<float>& x) {
                   return State{x, state.s * e(state.m - x) + 1};
                 }),
         "m became x, whether that is larger or not: MAX and not MOV"},
-       {"same-x-twice", same_x, "both steps take x[1]; the second takes x[2]"},
+       {"same-x-twice", same_x, "both steps take x[1]. The second takes x[2]"},
        {"exponent-with-old-maximum",
         with(x, [](F s, F x, F m, F m_new) { return s * e(m - m_new) + e(x - m); }),
-        "the new term is e^(x - m) with the old maximum; take the new one, or it overflows"}});
+        "the new term is e^(x - m) with the old maximum. Take the new one, or it overflows"}});
 }
 
 TEST_CASE("the maximum grows each time") { check_softmax({1, 2, 3}); }

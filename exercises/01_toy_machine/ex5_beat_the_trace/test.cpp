@@ -25,8 +25,8 @@ TEST_CASE("as few cycles as can be") {
   const Trace trace = answer();
   const ch01::Cost& cost = trace.cost();
   trace.check_cycles(20, {{"nothing-is-shorter", cost.cycles >= 22 && !loaded_again(trace).empty(),
-                           "22 cycles or more, as many as with R0 and R1 for all operands (01.3); "
-                           "where does it load an input for the second time?"},
+                           "22 cycles or more, as many as with R0 and R1 for all operands (01.3). "
+                           "Where does it load an input for the second time?"},
                           {"loaded-twice", cost.cycles == 21 && !loaded_again(trace).empty(),
                            "better than 22, but loaded more than once: " + loaded_again(trace)}});
 }

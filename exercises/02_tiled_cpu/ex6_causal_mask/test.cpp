@@ -23,7 +23,7 @@ static Numbers masked(const std::vector<float>& s, int64_t keys, Hides hides, fl
 }
 
 static const char* const kLarge =
-    "hidden scores are a large negative number instead of -inf; if a query sees no key at all, its "
+    "hidden scores are a large negative number instead of -inf. If a query sees no key at all, its "
     "weights are then 1 and not 0";
 
 static void check_tile(int64_t queries, int64_t keys, Corner at) {
@@ -62,28 +62,30 @@ static void check_tile(int64_t queries, int64_t keys, Corner at) {
       {{"tile-relative", hidden(longer), relative},
        {"tile-relative", hidden(0), relative},
        {"lengths-forgotten", hidden(corner),
-        "query i sees keys 0 to i, as if there were as many keys as queries; the last query sees "
+        "query i sees keys 0 to i, as if there were as many keys as queries. The last query sees "
         "every key: add len_kv - len_q"},
        {"shape-of-the-tile", hidden(corner + keys - queries),
-        "the tile's own s.cols - s.rows was added; it is len_kv - len_q, of the whole matrix"},
+        "the tile's own s.cols - s.rows was added. It should be len_kv - len_q, of the whole "
+        "matrix"},
        {"offset-reversed", hidden(corner - longer),
-        "len_q - len_kv was added; it is len_kv - len_q: with more keys, a query sees further"},
+        "len_q - len_kv was added. It should be len_kv - len_q: with more keys, a query sees "
+        "further"},
        {"row-offset-forgotten", hidden(longer - at.key),
-        "i is counted from the tile's first row; add first_query"},
+        "i is counted from the tile's first row. Add first_query"},
        {"column-offset-forgotten", hidden(longer + at.query),
-        "j is counted from the tile's first column; add first_key"},
+        "j is counted from the tile's first column. Add first_key"},
        {"offsets-exchanged", hidden(at.key - at.query + longer),
         "first_key was added to the row and first_query to the column"},
        {"other-triangle",
         masked(
             s, keys, [=](int64_t i, int64_t j) { return j < i + corner + longer; },
             -tiles::kInfinity),
-        "the keys before the query were hidden; it is those that come after it"},
+        "the keys before the query were hidden. The mask hides those that come after it"},
        {"other-triangle",
         masked(
             s, keys, [=](int64_t i, int64_t j) { return j <= i + corner + longer; },
             -tiles::kInfinity),
-        "the keys before the query were hidden; it is those that come after it"},
+        "the keys before the query were hidden. The mask hides those that come after it"},
        {"other-triangle",
         masked(
             s, keys, [=](int64_t i, int64_t j) { return at.query + i > at.key + j + longer; },
@@ -91,18 +93,18 @@ static void check_tile(int64_t queries, int64_t keys, Corner at) {
         "query and key are exchanged: hidden is a key that comes after the query"},
        {"hidden-rows-left-alone", seen_from(0),
         "a row that sees no key of this tile kept its scores: it was skipped, or the last key that "
-        "it sees, below 0 in the tile, was taken as unsigned; all of such a row is hidden"},
+        "it sees, below 0 in the tile, was taken as unsigned. All of such a row is hidden"},
        {"hidden-rows-left-alone", seen_from(1),
-        "a row that sees no key of this tile, or only the first one, kept its scores; hide all "
+        "a row that sees no key of this tile, or only the first one, kept its scores. Hide all "
         "keys that come after the query"},
        {"hidden-rows-left-alone", seen_from(-at.key),
         "a query that is before every key kept its scores: it was skipped, or its negative "
-        "position was taken as unsigned; all keys of such a row are masked"},
+        "position was taken as unsigned. All keys of such a row are masked"},
        {"hidden-tile-left-alone", queries - 1 + corner + longer < 0 ? exercise::numbers(s) : right,
         "a fully masked tile was left unchanged: it can be skipped where it is loaded, but this "
         "function must write -inf"},
        {"hidden-tile-left-alone", at.key > at.query + queries - 1 ? exercise::numbers(s) : right,
-        "a tile whose first key comes after its last query was left unchanged; this function must "
+        "a tile whose first key comes after its last query was left unchanged. This function must "
         "write -inf, and with len_kv - len_q the query may even see the key"},
        {"first-key-always-seen", not_before(0),
         "a query that sees no key of this tile got its first key, because the last visible key was "
@@ -121,9 +123,9 @@ static void check_tile(int64_t queries, int64_t keys, Corner at) {
        {"large-number-for-hidden", hidden(corner + longer, std::numeric_limits<float>::lowest()),
         kLarge},
        {"plus-infinity", hidden(corner + longer, tiles::kInfinity),
-        "hidden scores are +inf, the largest; the sign is missing"},
+        "hidden scores are +inf, the largest. The sign is missing"},
        {"zero-for-hidden", hidden(corner + longer, 0),
-        "hidden scores are 0, and e^0 = 1 is a weight like any other; e^(-inf) is 0"}});
+        "hidden scores are 0, and e^0 = 1 is a weight like any other. e^(-inf) is 0"}});
 }
 
 TEST_CASE("the whole matrix is one tile") { check_tile(4, 4, {0, 0, 4, 4}); }

@@ -77,7 +77,7 @@ static void check_attend(int keys, int block, float q_scale = 1) {
   Problem k_for_v = problem, v_for_k = problem;
   k_for_v.v = problem.k, v_for_k.k = problem.v;
   const char* leak =
-      "the rows past the end are zeros with the score 0, whose weight is e^(0 - m); their score "
+      "the rows past the end are zeros with the score 0, whose weight is e^(0 - m). Their score "
       "must be -inf";
   exercise::check_output(
       {"o, log-sum-exp", 0, 1e-4},
@@ -86,7 +86,7 @@ static void check_attend(int keys, int block, float q_scale = 1) {
       attended(problem, all),
       {{"unmasked-tail", attended(problem, zeros), leak},
        {"tail-dropped", attended(problem, dropped),
-        "the last keys, too few for a tile, are left out; there are as many tiles as keys / block, "
+        "the last keys, too few for a tile, are left out. There are as many tiles as keys / block, "
         "rounded up"},
        {"last-key-hidden", attended(problem, one_less),
         "the last real key of the ragged tile is hidden, too: the first to hide is K.rows - first"},
@@ -98,24 +98,24 @@ static void check_attend(int keys, int block, float q_scale = 1) {
        {"full-last-tile-hidden", attended(problem, full ? no_full_tail : all),
         "keys % block is 0 when the last tile is full, and then all of it was hidden"},
        {"score-zero-hidden", finished(state_of(problem, all, 0)),
-        "every key with the score 0 was hidden, but a real key may have the score 0, too; only the "
+        "every key with the score 0 was hidden, but a real key may have the score 0, too. Only the "
         "number of a key tells whether it is past the end"},
        {"every-tile-cut", attended(problem, every_cut),
         "every tile was cut off like the last one, but the others are full"},
        {"first-tile-only", attended(problem, first_only), "only the first tile was taken in"},
        {"row-of-the-tile-compared", attended(problem, cut_in_tile),
-        "j counts the rows of the tile, and was compared with the number of all keys; row j of the "
+        "j counts the rows of the tile, and was compared with the number of all keys. Row j of the "
         "tile is key first + j"},
        {"last-tile-only", attended(problem, last_only),
-        "the state is reset for each tile; it is made once, before the loop"},
-       {"divided-already", finished(divided), "o is divided by l; a state keeps the sum"},
+        "the state is reset for each tile. It has to be made once, before the loop"},
+       {"divided-already", finished(divided), "o is divided by l. A state keeps the sum"},
        {"k-for-v", attended(k_for_v, all), "the tile of V was loaded from K"},
        {"v-for-k", attended(v_for_k, all), "the tile of K was loaded from V"},
        {"rows-from-the-beginning", attended(problem, K_again),
         "every tile is the first one: load_tile takes the number of the row, not 0"},
        {"scale-forgotten", attended(unscaled, all), "the scores were taken without the scale"},
        {"tail-read-twice", attended(problem, twice),
-        "the last tile was moved back to be full; then some keys count twice"}});
+        "the last tile was moved back to be full. Then some keys count twice"}});
 }
 
 TEST_CASE("a multiple of the block") { check_attend(8, 4); }

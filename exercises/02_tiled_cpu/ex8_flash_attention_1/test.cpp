@@ -167,23 +167,23 @@ TEST_CASE("what crosses between slow and fast memory") {
       "tiles that crossed: expected " + words(20, 5, 20, 20) + "; got " +
           words(t.q_loads, t.kv_loads, t.output_loads, t.output_stores),
       {{"queries-outside", t.kv_loads == 20 && t.output_loads <= 4 && t.output_stores == 4,
-        "each tile of queries loads all keys: that is FlashAttention-2; here the loop over keys is "
+        "each tile of queries loads all keys: that is FlashAttention-2. Here the loop over keys is "
         "the outer one"},
        {"keys-loaded-again", t.kv_loads == 20 && t.output_stores == 20,
-        "K and V were loaded once for each pair of tiles; load a tile of keys once, before the "
+        "K and V were loaded once for each pair of tiles. Load a tile of keys once, before the "
         "loop over the queries"},
        {"load-output-skipped", t.kv_loads == 5 && t.output_loads == 0 && t.output_stores == 20,
         "each tile of keys begins with an empty state instead of the one that the earlier tiles "
         "have left"},
        {"first-load-saved",
         t.q_loads == 20 && t.kv_loads == 5 && t.output_loads == 16 && t.output_stores == 20,
-        "right, but for one tile of keys the states were not loaded; slow memory holds states "
+        "right, but for one tile of keys the states were not loaded. Slow memory holds states "
         "without a key from the start, so that every tile of keys can do the same"},
        {"queries-kept", t.q_loads == 4 && t.kv_loads == 5 && t.output_stores == 20,
-        "each tile of queries was loaded once and kept; fast memory has room for one: load it when "
+        "each tile of queries was loaded once and kept. Fast memory has room for one: load it when "
         "a tile of keys meets it"},
        {"states-kept", t.kv_loads == 5 && t.output_loads <= 4 && t.output_stores == 4,
-        "the states of all queries stayed in fast memory until the end; it has room for one "
+        "the states of all queries stayed in fast memory until the end. It has room for one "
         "tile's: load and store them for each tile of keys"},
        {"output-not-stored", t.output_stores == 0,
         "slow memory is unchanged, because your result was never stored"}});

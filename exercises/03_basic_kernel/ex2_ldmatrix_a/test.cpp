@@ -54,59 +54,59 @@ static void check_A() {
         "lanes 8-15 give rows 8-15 and lanes 16-31 the columns to the right"},
        {"address-of-received",
         with<MMAS_D>(32, [](uint32_t lane) { return lane / 4 * ROW + lane % 4 * 4; }),
-        "each lane gave the address of what it receives; it should give the start of a row, and "
+        "each lane gave the address of what it receives. It should give the start of a row, and "
         "ldmatrix hands the parts out"},
        {"halves-in-elements",
         with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW + lane / 16 * 8; }),
         "lanes 16-31 went 8 bytes to the right; 8 elements are 16 bytes"},
        {"row-in-elements",
         with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW / 2 + lane / 16 * 16; }),
-        "a row was taken for as many bytes as it has elements; an element has 2"},
+        "a row was taken for as many bytes as it has elements. An element has 2"},
        {"tiles-packed",
         with<MMAS_D>(512, [](uint32_t lane) { return lane % 16 * 32 + lane / 16 * 16; }),
         "each tile was taken as a separate 512 bytes with rows of 32; A_smem is one matrix, its "
         "rows are ROW_BYTES apart, and the next tile begins 32 bytes further right"},
        {"tiles-packed",
         with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * 32 + lane / 16 * 16; }),
-        "the rows were taken to be 32 bytes apart, as if the matrix were one tile wide; a row of "
+        "the rows were taken to be 32 bytes apart, as if the matrix were one tile wide. A row of "
         "it has ROW_BYTES"},
        {"tiles-packed", with<MMAS_D>(512, right),
-        "the tiles were taken to be 512 bytes apart, one after the other; they are side by side in "
+        "the tiles were taken to be 512 bytes apart, one after the other. They are side by side in "
         "each row, 32 bytes apart"},
        {"half-after-eight-lanes",
         with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW + lane / 8 % 2 * 16; }),
-        "lanes 8-15 and 24-31 went to the right; the first 16 lanes give 16 rows, and the next 16 "
+        "lanes 8-15 and 24-31 went to the right. The first 16 lanes give 16 rows, and the next 16 "
         "the same rows, further right: lane / 16"},
        {"half-after-eight-lanes",
         with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW + lane / 8 * 16; }),
-        "the lanes went to the right after each 8; the first 16 lanes give 16 rows, and the next "
+        "the lanes went to the right after each 8. The first 16 lanes give 16 rows, and the next "
         "16 the same rows, further right: lane / 16"},
        {"step-down", with<MMAS_D>(16 * ROW, right),
-        "each step went 16 rows down; the tiles are side by side, 32 bytes apart"},
+        "each step went 16 rows down. The tiles are side by side, 32 bytes apart"},
        {"right-half-forgotten", with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW; }),
-        "lanes 16-31 gave the addresses of lanes 0-15 again, so registers 2 and 3 repeat 0 and 1; "
-        "they hold the columns to the right"},
+        "lanes 16-31 gave the addresses of lanes 0-15 again, so registers 2 and 3 repeat 0 and 1. "
+        "They hold the columns to the right"},
        {"half-too-far",
         with<MMAS_D>(32, [](uint32_t lane) { return lane % 16 * ROW + lane / 16 * 32; }),
-        "lanes 16-31 went 16 elements to the right; a half is 8 of them, 16 bytes"},
+        "lanes 16-31 went 16 elements to the right. A half is 8 of them, 16 bytes"},
        {"four-side-by-side",
         with<MMAS_D>(32, [](uint32_t lane) { return lane % 8 * ROW + lane / 8 * 16; }),
-        "the four matrices were taken side by side from rows 0-7; they are a square, two of them "
+        "the four matrices were taken side by side from rows 0-7. They are a square, two of them "
         "in rows 8-15"},
        {"two-lanes-a-row",
         with<MMAS_D>(32, [](uint32_t lane) { return lane / 2 * ROW + lane % 2 * 16; }),
-        "neighbouring lanes gave the two halves of one row; lanes 8 i to 8 i + 7 give the rows of "
+        "neighbouring lanes gave the two halves of one row. Lanes 8 i to 8 i + 7 give the rows of "
         "matrix i"},
        {"row-and-chunk-exchanged",
         with<MMAS_D>(32, [](uint32_t lane) { return lane / 16 * ROW + lane % 16 * 16; }),
-        "lane % 16 counted chunks and lane / 16 rows; it is the other way round"},
+        "lane % 16 counted chunks and lane / 16 rows. It should be the other way round"},
        {"lane-for-row", with<MMAS_D>(32, [](uint32_t lane) { return lane * ROW + lane / 16 * 16; }),
-        "lanes 16-31 went on to rows 16-31, which do not exist; they give rows 0-15 again"},
+        "lanes 16-31 went on to rows 16-31, which do not exist. They give rows 0-15 again"},
        {"lane-for-row", with<MMAS_D>(32, [](uint32_t lane) { return lane * ROW; }),
-        "lanes 16-31 went on to rows 16-31, which do not exist; they give rows 0-15 again, further "
+        "lanes 16-31 went on to rows 16-31, which do not exist. They give rows 0-15 again, further "
         "right"},
        {"step-forgotten", with<MMAS_D>(0, right),
-        "every tile is the first one; the next begins 16 elements, 32 bytes, further right"},
+        "every tile is the first one. The next begins 16 elements, 32 bytes, further right"},
        {"step-in-elements", with<MMAS_D>(16, right),
         "the second tile begins 16 bytes after the first; 16 elements are 32 bytes"}});
 }

@@ -53,23 +53,23 @@ static void check_K() {
   exercise::check_fragments(
       {"key", "d", MMAS_D * 16, "K_rmem", 2}, loaded, expected,
       {{"trans-on-k", with<MMAS_D>(true, 32, right),
-        "K was transposed; two neighbours along d share a register, and a row of K holds just "
+        "K was transposed. Two neighbours along d share a register, and a row of K holds just "
         "these: it is V that needs .trans"},
        {"next-keys-for-next-d",
         with<MMAS_D>(false, 32, [](uint32_t lane) { return lane % 16 * ROW; }),
-        "lanes 8-15 gave the next 8 keys; the second half of operand B is the same keys, d 8-15"},
+        "lanes 8-15 gave the next 8 keys. The second half of operand B is the same keys, d 8-15"},
        {"address-of-received",
         with<MMAS_D>(false, 32, [](uint32_t lane) { return lane / 4 * ROW + lane % 4 * 4; }),
-        "each lane gave the address of what it receives; it should give the start of a row, and "
+        "each lane gave the address of what it receives. It should give the start of a row, and "
         "ldmatrix hands the parts out"},
        {"loader-of-v", with<MMAS_D>(true, 32, [](uint32_t lane) { return lane % 16 * ROW; }),
-        "this is the loader of V: the next keys for the second matrix, and .trans; for K the "
+        "this is the loader of V: the next keys for the second matrix, and .trans. For K the "
         "second matrix is the same 8 keys further right, and nothing is transposed"},
        {"loader-of-v", with<MMAS_D>(true, 16, [](uint32_t lane) { return lane % 16 * ROW; }),
-        "this is the loader of V: the next keys for the second matrix, and .trans; for K the "
+        "this is the loader of V: the next keys for the second matrix, and .trans. For K the "
         "second matrix is the same 8 keys further right, and nothing is transposed"},
        {"eight-rows-twice", with<MMAS_D>(false, 32, [](uint32_t lane) { return lane % 8 * ROW; }),
-        "lanes 8-15 gave the addresses of lanes 0-7 again, so both registers hold the same; the "
+        "lanes 8-15 gave the addresses of lanes 0-7 again, so both registers hold the same. The "
         "second is d 8-15, 16 bytes to the right"},
        {"halves-in-elements",
         with<MMAS_D>(false, 32, [](uint32_t lane) { return lane % 8 * ROW + lane / 8 % 2 * 8; }),
@@ -77,21 +77,21 @@ static void check_K() {
        {"row-in-elements",
         with<MMAS_D>(false, 32,
                      [](uint32_t lane) { return lane % 8 * ROW / 2 + lane / 8 % 2 * 16; }),
-        "a row was taken for as many bytes as it has elements; an element has 2"},
+        "a row was taken for as many bytes as it has elements. An element has 2"},
        {"half-too-far",
         with<MMAS_D>(false, 32, [](uint32_t lane) { return lane % 8 * ROW + lane / 8 % 2 * 32; }),
-        "lanes 8-15 went 16 elements to the right; a half is 8 of them, 16 bytes"},
+        "lanes 8-15 went 16 elements to the right. A half is 8 of them, 16 bytes"},
        {"row-and-chunk-exchanged",
         with<MMAS_D>(false, 32, [](uint32_t lane) { return lane / 8 % 2 * ROW + lane % 8 * 16; }),
-        "lane % 8 counted chunks and lane / 8 rows; it is the other way round"},
+        "lane % 8 counted chunks and lane / 8 rows. It should be the other way round"},
        {"two-lanes-a-row",
         with<MMAS_D>(false, 32, [](uint32_t lane) { return lane / 2 * ROW + lane % 2 * 16; }),
-        "neighbouring lanes gave the two halves of one row; lanes 0-7 give the rows of the first "
+        "neighbouring lanes gave the two halves of one row. Lanes 0-7 give the rows of the first "
         "matrix, lanes 8-15 those of the second"},
        {"step-forgotten", with<MMAS_D>(false, 0, right),
-        "every step along d loads the first 16 again; the next begins 32 bytes further right"},
+        "every step along d loads the first 16 again. The next begins 32 bytes further right"},
        {"step-down", with<MMAS_D>(false, 8 * ROW, right),
-        "each step went 8 keys down; the steps go along d, 32 bytes to the right"},
+        "each step went 8 keys down. The steps go along d, 32 bytes to the right"},
        {"step-in-elements", with<MMAS_D>(false, 16, right),
         "the second step along d begins 16 bytes after the first; 16 elements are 32 bytes"}});
 }

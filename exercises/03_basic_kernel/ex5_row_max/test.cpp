@@ -120,7 +120,7 @@ static void check_row_max(const std::vector<float>& S) {
   exercise::check_no_hazards(
       report,
       {{"shuffle-in-a-branch", exercise::has(report, fa::simt::HazardKind::kBarrierDivergence),
-        "some lanes called shfl_xor and others did not; a warp instruction needs all 32 lanes, so "
+        "some lanes called shfl_xor and others did not. A warp instruction needs all 32 lanes, so "
         "that it must not be in a branch that lanes take differently"}});
   if (!report.hazards.empty()) return;
   exercise::check_output(

@@ -58,42 +58,42 @@ static void check_pack() {
       {"halves-exchanged",
        with<MMAS_KV>(
            tile, [](int r) { return r % 2 * 2 + 1; }, -1),
-       "the two elements of each register are exchanged; the left one is the low half, the first "
+       "the two elements of each register are exchanged. The left one is the low half, the first "
        "argument of pack_bf16x2"},
       {"right-before-down",
        with<MMAS_KV>([](int t, int r) { return t * 2 + r % 2; }, [](int r) { return r / 2 * 2; }),
-       "registers 1 and 2 are exchanged; operand A goes down first: register 1 is rows 8-15 of the "
+       "registers 1 and 2 are exchanged. Operand A goes down first: register 1 is rows 8-15 of the "
        "left half"},
       {"column-by-column",
        with<MMAS_KV>(
            tile, [](int r) { return r % 2; }, 2),
-       "c[0] was packed with c[2], which is eight rows further down; a register holds two "
+       "c[0] was packed with c[2], which is eight rows further down. A register holds two "
        "neighbours of a row, c[0] and c[1]"},
       {"left-tile-twice", with<MMAS_KV>([](int t, int) { return t * 2; }, low),
-       "registers 2 and 3 repeat 0 and 1: both halves were packed from tile 2 i; the right half is "
+       "registers 2 and 3 repeat 0 and 1: both halves were packed from tile 2 i. The right half is "
        "tile 2 i + 1"},
       {"halves-of-a-tile-exchanged", with<MMAS_KV>(tile, [](int r) { return (1 - r % 2) * 2; }),
-       "c[2] c[3] went before c[0] c[1]; in each half of operand A the upper 8 rows come first"},
+       "c[2] c[3] went before c[0] c[1]. In each half of operand A the upper 8 rows come first"},
       {"tiles-exchanged", with<MMAS_KV>([](int t, int r) { return t * 2 + 1 - r / 2; }, low),
        "the right tile went before the left one: registers 0 and 1 are tile 2 i, 2 and 3 tile 2 i "
        "+ 1"},
       {"upper-half-only", with<MMAS_KV>(tile, [](int) { return 0; }),
-       "c[0] c[1] went into both registers of a half; c[2] c[3], eight rows further down, are the "
+       "c[0] c[1] went into both registers of a half. c[2] c[3], eight rows further down, are the "
        "second"},
       {"across-two-tiles",
        run<MMAS_KV>([](uint32_t(&P_rmem)[MMAS_KV / 2][4], const float(&P)[MMAS_KV][4]) {
          for (int t = 0; t < MMAS_KV / 2; ++t)
            for (int r = 0; r < 4; ++r) P_rmem[t][r] = pack_bf16x2(P[2 * t][r], P[2 * t + 1][r]);
        }),
-       "an element of the left tile was packed with one of the right; a register holds two "
+       "an element of the left tile was packed with one of the right. A register holds two "
        "neighbours of a row, c[0] and c[1] of one tile"}};
   if (MMAS_KV > 2) {  // with one 16x16 tile these are right
-    mistakes.push_back({"overlapping-tiles",
-                        with<MMAS_KV>([](int t, int r) { return t + r / 2; }, low),
-                        "16x16 tile i was made of tiles i and i + 1; it is tiles 2 i and 2 i + 1"});
+    mistakes.push_back(
+        {"overlapping-tiles", with<MMAS_KV>([](int t, int r) { return t + r / 2; }, low),
+         "16x16 tile i was made of tiles i and i + 1. It should be made of tiles 2 i and 2 i + 1"});
     mistakes.push_back({"tiles-far-apart",
                         with<MMAS_KV>([](int t, int r) { return t + r / 2 * (MMAS_KV / 2); }, low),
-                        "each 16x16 tile was made of two tiles that are MMAS_KV / 2 apart; its "
+                        "each 16x16 tile was made of two tiles that are MMAS_KV / 2 apart. Its "
                         "halves are side by side: tiles 2 i and 2 i + 1"});
   }
   exercise::check_fragments({"row", "column", MMAS_KV * 8, "P_rmem"}, got, expected, mistakes);

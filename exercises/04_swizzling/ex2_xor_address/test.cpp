@@ -132,5 +132,5 @@ TEST_CASE("eight tiles side by side") {
                       " times; the fragments need it once",
                   {{"swizzle-in-the-loop", calls == 8 * 32,
                     "right, but swizzle runs again for each of 8 tiles along d, in the hottest "
-                    "loop; call it before the loop, and XOR the column in"}});
+                    "loop. Call it before the loop, and XOR the column in"}});
 }

@@ -228,7 +228,7 @@ static void check_cast(const Cast& c) {
     static int remarks = 0;
     if (remarks++ == 0)
       MESSAGE(
-          "the counts match the arrivals, so it works; but other threads arrive than the cast "
+          "the counts match the arrivals, so it works, but other threads arrive than the cast "
           "says");
     CHECK(hazards == "");
   }

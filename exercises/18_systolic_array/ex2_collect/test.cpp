@@ -55,7 +55,7 @@ static void check_collect(int M, int K, int N) {
                       std::to_string(M) + " × " + std::to_string(N),
                   {{"no-limits", C.values == by(right, kAll, M),
                     "a number that leaves a column before its first result, or after its last, is "
-                    "no result; m must be from 0 to M - 1"}});
+                    "no result. m must be from 0 to M - 1"}});
   exercise::check_output(
       {"C", N, 0}, C.values, by(right, kAll, M),
       {{"all-columns-at-once", by([&](int cycle, int) { return cycle - (K - 1); }, kAll, M),

@@ -50,7 +50,7 @@ static void check_cycles(const Sizes& s) {
     return sum;
   };
   const char* const rest =
-      "the last tile was given K % rows rows or N % cols columns; that is 0, and not a whole tile, "
+      "the last tile was given K % rows rows or N % cols columns. That is 0, and not a whole tile, "
       "if the size is a multiple of the array's";
   exercise::check_output(
       {"cycles of " + std::to_string(M) + " × " + std::to_string(K) + " by " + std::to_string(K) +
@@ -58,11 +58,11 @@ static void check_cycles(const Sizes& s) {
        0, 0},
       number(product_cycles(M, K, N, rows, cols)), number(over_tiles(s, r, c, own)),
       {{"array-as-wide-as-the-product", number(M + K + N - 2),
-        "this is one pass through an array of K × N cells; the array has rows × cols"},
+        "this is one pass through an array of K × N cells. The array has rows × cols"},
        {"sum-in-an-int", number(static_cast<std::int32_t>(over_tiles(s, r, c, own))),
         "the sum was an int, and passed 2^31: add up in an int64_t, the type that is returned"},
        {"full-tiles-only", number(over_tiles(s, r, c, [=](int, int) { return m + r + c - 2; })),
-        "every tile is charged as a full one; a smaller tile occupies only its own rows and "
+        "every tile is charged as a full one. A smaller tile occupies only its own rows and "
         "columns"},
        {"last-tile-lost", number(std::int64_t{K / rows} * (N / cols) * (M + rows + cols - 2)),
         "K / rows rounds down: the remainder is a tile, too"},
@@ -74,14 +74,14 @@ static void check_cycles(const Sizes& s) {
        {"rest-that-is-zero", number(with_rest(true, false, false)), rest},
        {"rest-that-is-zero", number(with_rest(false, true, false)), rest},
        {"rest-that-is-zero", number(with_rest(true, true, true)),
-        "there are K / rows full tiles and one tile for the rest, even if the rest is 0; then "
+        "there are K / rows full tiles and one tile for the rest, even if the rest is 0. Then "
         "there is no such tile"},
        {"drained-once",
         number(over_tiles(s, r, c, [m](int, int) { return m; }) + std::min(rows, K) +
                std::min(cols, N) - 2),
-        "fill and drain are counted once; here the array drains before each next tile"},
+        "fill and drain are counted once. Here the array drains before each next tile"},
        {"rows-of-a-cut-too", number(cut_too),
-        "A is cut into blocks of rows; the array does not limit M, A streams past"},
+        "A is cut into blocks of rows. The array does not limit M, A streams past"},
        {"two-forgotten",
         number(over_tiles(s, r, c, [m](int height, int width) { return m + height + width; })),
         "M + K + N counts the first cycle three times, for the first row, the first column and the "
@@ -92,17 +92,17 @@ static void check_cycles(const Sizes& s) {
         "must be taken off"},
        {"rows-streamed-once",
         number(over_tiles(s, r, c, [](int height, int width) { return height + width - 2; }) + m),
-        "M is counted once; all rows of A stream past each tile of B"},
+        "M is counted once. All rows of A stream past each tile of B"},
        {"rows-streamed-once",
         number(over_tiles(s, r, c, [](int height, int width) { return height + width; }) + m - 2),
-        "M is counted once; all rows of A stream past each tile of B"},
+        "M is counted once. All rows of A stream past each tile of B"},
        {"tiles-of-full-size",
         number(over_tiles(s, r, c, [=](int, int) { return m + K_ + N_ - 2; })),
-        "each tile is charged K + N, the whole product's; its own height and width count"},
+        "each tile is charged K + N, the whole product's. Its own height and width count"},
        {"all-tiles-as-the-first",
         number(over_tiles(s, r, c,
                           [=](int, int) { return m + std::min(r, K_) + std::min(c, N_) - 2; })),
-        "every tile is charged as the first one; the last ones may be smaller"},
+        "every tile is charged as the first one. The last ones may be smaller"},
        {"rows-and-columns-swapped", number(over_tiles(s, c, r, own)),
         "K runs along the rows of the array, N along its columns"}});
 }

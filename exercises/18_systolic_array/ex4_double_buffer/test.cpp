@@ -56,7 +56,7 @@ static void check_stream(const std::string& what, const std::vector<Tile>& tiles
     return std::max(before.m, tile.k);
   };
   const char* const stream =
-      "the weights arrive one tile after the other without a pause; there is one register for "
+      "the weights arrive one tile after the other without a pause. There is one register for "
       "them: those of a tile begin when the tile before starts, so k is counted from there";
   const Tile& last = tiles.back();
   exercise::check_output(
@@ -64,23 +64,23 @@ static void check_stream(const std::string& what, const std::vector<Tile>& tiles
       {{"one-after-the-other",
         number(ends(
             tiles, [](const Tile& b, const Tile&) { return b.m + b.k + b.n - 2; }, false)),
-        "each tile waits until the previous tile has drained; it may start right after it"},
+        "each tile waits until the previous tile has drained. It may start right after it"},
        {"weights-not-waited-for",
         number(ends(tiles, [](const Tile& before, const Tile&) { return before.m; })),
         "a tile starts as soon as the previous tile has entered, even if its weights are not there "
         "yet"},
        {"weights-from-cycle-0", number(ends_if_weights_begin_early(tiles, true)),
-        "the weights of every tile were loading since cycle 0; they begin when the previous tile "
+        "the weights of every tile were loading since cycle 0. They begin when the previous tile "
         "starts, so that k is counted from there"},
        {"weights-a-tile-early", number(ends_if_weights_begin_early(tiles, false)),
-        "the weights of a tile began when the tile before the previous one started; until the "
+        "the weights of a tile began when the tile before the previous one started. Until the "
         "previous tile starts, the second register holds that tile's weights"},
        {"weights-in-one-stream", number(ends_if_weights_never_pause(tiles, 0)), stream},
        {"weights-in-one-stream", number(ends_if_weights_never_pause(tiles, tiles.front().k)),
         stream},
        {"weights-after-the-rows",
         number(ends(tiles, [](const Tile& before, const Tile& tile) { return before.m + tile.k; })),
-        "the weights are loaded after the rows have entered; a second register is there to do both "
+        "the weights are loaded after the rows have entered. A second register is there to do both "
         "at the same time"},
        {"first-weights-waited-for", number(ends(tiles, right) + tiles.front().k),
         "the first tile starts in cycle 0: its weights are there already"},
@@ -90,13 +90,13 @@ static void check_stream(const std::string& what, const std::vector<Tile>& tiles
         "wait for the weights of the tile that starts, not for those of the previous tile"},
        {"rows-of-this-tile",
         number(ends(tiles, [](const Tile&, const Tile& tile) { return std::max(tile.m, tile.k); })),
-        "the rows to wait for are those of the tile before; this one's have not begun"},
+        "the rows to wait for are those of the tile before. This one's have not begun"},
        {"never-drained", number(ends(tiles, right, false) - last.k - last.n + 2),
         "the last tile has entered, but it is finished k + n - 2 cycles later"},
        {"smaller-of-the-two",
         number(ends(tiles, [](const Tile& before,
                               const Tile& tile) { return std::min(before.m, tile.k); })),
-        "the rows have entered or the weights are there; a tile needs both, so the later one "
+        "the rows have entered or the weights are there. A tile needs both, so the later one "
         "counts"},
        {"two-forgotten", number(ends(tiles, right) + 2),
         "a tile takes m + k + n - 2 cycles: its first cycle is the first of its rows and columns, "

@@ -43,7 +43,7 @@ static void check_path(const std::string& what, const std::vector<Task>& tasks) 
   exercise::check_output(
       {"cycles of " + what, 0, 0}, number(critical_path(tasks)), number(largest(right)),
       {{"everything-in-a-row", number(sum),
-        "all tasks one after the other; those that do not need each other run at the same time"},
+        "all tasks one after the other. Those that do not need each other run at the same time"},
        {"latency-forgotten", number(largest(entered)),
         "a result is there when the array has drained, latency cycles after the unit is free"},
        {"latency-at-the-end-only", number(at_the_end),
@@ -53,7 +53,7 @@ static void check_path(const std::string& what, const std::vector<Task>& tasks) 
        {"only-the-last-need", number(largest(ends(tasks, Start::kLast, true))),
         "a task needs all of its needs, not the last one of the list"},
        {"needs-ignored", number(largest(ends(tasks, Start::kNone, true))),
-        "every task starts in cycle 0; it must wait for what it needs"},
+        "every task starts in cycle 0. It must wait for what it needs"},
        {"needs-added-up", number(largest(ends(tasks, Start::kSum, true))),
         "a task waits for all tasks that it needs at the same time, so the latest decides, and "
         "their times do not add up"},

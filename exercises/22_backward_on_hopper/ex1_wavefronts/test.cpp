@@ -16,28 +16,28 @@ static void check_product(const Product& p) {
   const double A = p.A_in_registers ? 0 : 16 * wgmmas, B = p.n / 4 * wgmmas;
   exercise::check_output(
       {"wavefronts", 0, 0}, {static_cast<double>(wavefronts(p))}, {A + B},
-      {{"a-always-read", {16 * wgmmas + B}, "an A in registers was counted; its wgmma read only B"},
-       {"b-forgotten", {A}, "B is missing; it is always in shared memory"},
+      {{"a-always-read", {16 * wgmmas + B}, "an A in registers was counted. Its wgmma read only B"},
+       {"b-forgotten", {A}, "B is missing. It is always in shared memory"},
        {"one-wgmma",
         {A / wgmmas + B / wgmmas},
-        "this is the traffic of one wgmma; the product has k / 16 of them"},
+        "this is the traffic of one wgmma. The product has k / 16 of them"},
        {"elements-for-bytes",
         {(A + B) / 2},
-        "elements were counted as bytes; a bf16 has two bytes"},
+        "elements were counted as bytes. A bf16 has two bytes"},
        {"wavefront-of-32-bytes",
         {(A + B) * 4},
-        "a wavefront was taken for 32 bytes; all 32 banks together deliver 128"},
+        "a wavefront was taken for 32 bytes. All 32 banks together deliver 128"},
        {"accumulators-counted",
         {A + B + p.n * 2},
-        "C was counted; the accumulators are registers and stay there"}});
+        "C was counted. The accumulators are registers and stay there"}});
   exercise::check_output(
       {"tensor_cycles", 0, 0}, {static_cast<double>(tensor_cycles(p))}, {p.n / 2 * wgmmas},
       {{"operations-for-multiply-adds",
         {p.n * wgmmas},
-        "a multiply-add was counted as two operations; the rate is given in multiply-adds"},
+        "a multiply-add was counted as two operations. The rate is given in multiply-adds"},
        {"cycles-of-one-wgmma",
         {p.n / 2.0},
-        "these are the cycles of one wgmma; the product has k / 16"}});
+        "these are the cycles of one wgmma. The product has k / 16"}});
 }
 
 static void check_products(int queries, int head_dim) {
@@ -57,15 +57,15 @@ static void check_products(int queries, int head_dim) {
   exercise::check_output(
       output, got, right,
       {{"dq-over-own-keys", changed({{13, 64}}),
-        "dQ sums over the keys of one warpgroup; it needs all 128 of the block"},
+        "dQ sums over the keys of one warpgroup. It needs all 128 of the block"},
        {"dq-not-shared", changed({{12, q * d / 64}}),
-        "one warpgroup computes all of dQ; each of the two computes a half"},
+        "one warpgroup computes all of dQ. Each of the two computes a half"},
        {"dq-from-registers", changed({{14, 1}}),
-        "dQ takes dS from registers; half of that dS is in the other warpgroup"},
+        "dQ takes dS from registers. Half of that dS is in the other warpgroup"},
        {"sum-over-the-head", changed({{6, q}, {7, d}, {9, q}, {10, d}}),
-        "dV and dK sum over the head size; they have head_dim columns, and sum over the queries"},
+        "dV and dK sum over the head size. They have head_dim columns, and sum over the queries"},
        {"weights-from-shared", changed({{8, 0}, {11, 0}}),
-        "dV and dK take P and dS from shared memory; a warpgroup has them in its accumulators"},
+        "dV and dK take P and dS from shared memory. A warpgroup has them in its accumulators"},
        {"keys-in-registers", changed({{2, 1}, {5, 1}}),
         "S and dP take K and V from registers, which have no room for them"}});
 }

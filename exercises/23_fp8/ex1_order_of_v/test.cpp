@@ -34,7 +34,7 @@ static const std::vector<Known>& all_known() {
        "V is in the order of the keys, and P is not: a lane has two columns of each tile, and "
        "fills four consecutive slots"},
       {"the-other-way-round", inverse,
-       "this is the slot of a key; they ask for the key in a slot, which is the inverse"},
+       "this is the slot of a key. They ask for the key in a slot, which is the inverse"},
       {"second-half-forgotten", [](int slot) { return packed(slot % 16); },
        "slots 16 to 31 got the keys of the first half again"},
       {"tiles-exchanged", [](int slot) { return packed(slot ^ 2); },
@@ -44,21 +44,22 @@ static const std::vector<Known>& all_known() {
       {"columns-exchanged", [](int slot) { return packed(slot ^ 1); },
        "the two columns of a lane are exchanged: the even one comes first"},
       {"half-of-eight", [](int slot) { return slot / 16 * 8 + packed(slot % 16); },
-       "the second half was taken to begin at key 8; two tiles are in a half, so at key 16"},
+       "the second half was taken to begin at key 8. Two tiles are in a half, so at key 16"},
       {"tile-of-four",
        [](int slot) { return slot / 16 * 16 + slot % 4 / 2 * 4 + slot % 16 / 4 * 2 + slot % 2; },
-       "the second tile was taken to begin 4 keys after the first; a tile has 8 columns"},
+       "the second tile was taken to begin 4 keys after the first. A tile has 8 columns"},
       {"two-lanes-forgotten", [](int slot) { return packed(slot / 16 * 16 + slot % 8); },
-       "four lanes have a row; after two of them it was lane 0 again"},
+       "four lanes have a row. After two of them it was lane 0 again"},
       {"lane-goes-on", [](int slot) { return packed(slot) + slot / 16 * 8; },
-       "t counts to 7 in the second half, as slot / 4 does; the four lanes come again, so t is "
+       "t counts to 7 in the second half, as slot / 4 does. The four lanes come again, so t is "
        "slot % 16 / 4"},
       {"every-second-tile",
        [](int slot) {
          const int lane = slot % 16 / 4, tile = slot % 4 / 2 * 2 + slot / 16;
          return tile * 8 + lane * 2 + slot % 2;
        },
-       "a[0] was taken to have tiles 0 and 2, and a[2] tiles 1 and 3; it is tile after tile"},
+       "a[0] was taken to have tiles 0 and 2, and a[2] tiles 1 and 3. The order is tile after "
+       "tile"},
       {"pairs-torn-apart",
        [](int slot) {
          const int lane = slot % 16 / 4;
@@ -67,10 +68,10 @@ static const std::vector<Known>& all_known() {
        "the two columns of a tile were torn apart: they are neighbours in a register"},
       {"one-column-of-each-tile",
        [](int slot) { return slot % 4 * 8 + slot % 16 / 4 * 2 + slot / 16; },
-       "each of four slots was taken from another tile; a lane has two columns of each"},
+       "each of four slots was taken from another tile. A lane has two columns of each"},
       {"lane-counts-four",
        [](int slot) { return slot / 16 * 16 + slot % 4 / 2 * 8 + slot % 16 / 4 * 4 + slot % 2; },
-       "lane t was given the columns beginning at 4t; it has columns 2t and 2t + 1 of eight"},
+       "lane t was given the columns beginning at 4t. It has columns 2t and 2t + 1 of eight"},
   };
   return known;
 }

@@ -48,7 +48,7 @@ static void check_sums(int n) {
   exercise::check_output(
       {"sums", 0, 0}, got, expected,
       {{"last-step-lost", sums(n, [](int place) { return place % 2 == 0; }),
-        "the last distance is 1; without it only every second number counts"},
+        "the last distance is 1. Without it only every second number counts"},
        {"upper-half-lost", sums(n, [](int place) { return place < THREADS / 2; }),
         "the first step has to add the upper half of all 256 sums"}});
   if (got != expected) return;

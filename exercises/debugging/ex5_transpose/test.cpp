@@ -30,7 +30,7 @@ TEST_CASE("a tile") {
        right && PITCH % 32 == 0 && stores == 32 && loads > 32 && loads < 1024 &&
            sectors == ideal_sectors,
        "the rows are a multiple of 32 banks long, and moved against each other by too few "
-       "distances: some of a column still share a bank; with single floats each of the 32 rows "
+       "distances: some of a column still share a bank. With single floats each of the 32 rows "
        "needs a different distance (row % 8 is for chunks of 16 bytes)"},
       {"conflict-moved", right && loads == 32 && stores == 1024,
        "now the stores go down a column, so that they have the conflicts that the loads had"},
