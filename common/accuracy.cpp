@@ -122,7 +122,7 @@ Verdict check_rounding(const Tensors& asked, const Problem& rounded, uint64_t se
   const bool as_expected = accuracy.passed(bound.is_number() ? bound.get<double>() : std::nan(""));
   char text[200];
   std::snprintf(text, sizeof text,
-                "\nagainst the inputs before rounding: rms error %.2e, expected %.2e, cosine %.6f",
+                "\nagainst the inputs before rounding:\nrms error %.2e, expected %.2e, cosine %.6f",
                 unsigned_nan(accuracy.rmse), accuracy.rmse_expected, unsigned_nan(accuracy.cosine));
   verdict.text += text;
   const std::string passed = "passed";

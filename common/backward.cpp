@@ -324,22 +324,23 @@ Comparison check_sink_gradients(const Problem& problem, std::span<const float> o
 }
 
 std::string describe(const GradientCheck& check, const Problem& problem) {
-  std::string text = check.passed()         ? "passed: "
-                     : check.inconclusive() ? "INCONCLUSIVE: "
-                                            : "FAILED: ";
-  std::string wrong;
+  const std::string text = check.passed()         ? "passed: "
+                           : check.inconclusive() ? "INCONCLUSIVE: "
+                                                  : "FAILED: ";
+  std::string errors, wrong;
   int64_t rows = 0, rows_checked = 0;
   for (const NamedGradient& gradient : named(check, problem)) {
     const Comparison& values = gradient.comparison->values;
-    text += std::string(gradient.name) + " max error " + formatted("%.1e", values.max_abs_error) +
-            ", bound " + formatted("%.1e", values.bound) + "; ";
+    errors += "\n" + std::string(gradient.name) + " max error " +
+              formatted("%.1e", values.max_abs_error) + ", bound " +
+              formatted("%.1e", values.bound);
     wrong += what_is_wrong(gradient);
     rows += gradient.comparison->rows;
     rows_checked += gradient.comparison->rows_checked;
   }
   if (check.d_sinks.elements > 0) {
-    text += "dsinks max error " + formatted("%.1e", check.d_sinks.max_abs_error) + ", bound " +
-            formatted("%.1e", check.d_sinks.bound) + "; ";
+    errors += "\ndsinks max error " + formatted("%.1e", check.d_sinks.max_abs_error) + ", bound " +
+              formatted("%.1e", check.d_sinks.bound);
   }
   if (check.d_sinks.mismatches > 0) {
     wrong += "\ndsinks[" + std::to_string(check.d_sinks.first_bad) + "]: expected " +
@@ -352,7 +353,8 @@ std::string describe(const GradientCheck& check, const Problem& problem) {
              ": P = e^(score - LSE), and fp32 keeps too few digits of such an LSE;\nwith scores up "
              "to 1e5 a weight is off by 1 % at most";
   }
-  return text + std::to_string(rows_checked) + " of " + std::to_string(rows) + " rows" + wrong;
+  return text + std::to_string(rows_checked) + " of " + std::to_string(rows) + " rows" + errors +
+         wrong;
 }
 
 Verdict check_backward(const Tensors& tensors, uint64_t seed) {

@@ -2,11 +2,37 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <iostream>
+#include <sstream>
 
 #include "common/error.hpp"
 #include "common/file.hpp"
 
 namespace fa {
+
+namespace {
+
+// CLI11's formatter does not break lines. Returns its help in lines of at most 80 columns, whose
+// continuation lines start where the description starts.
+std::string wrapped(const std::string& text) {
+  constexpr size_t WIDTH = 80;
+  std::istringstream lines(text);
+  std::string result;
+  for (std::string line; std::getline(lines, line);) {
+    const size_t first = line.find_first_not_of(' '), gap = line.find("  ", first);
+    const size_t column = gap == std::string::npos ? first : line.find_first_not_of(' ', gap);
+    while (line.size() > WIDTH) {
+      const size_t end = line.rfind(' ', WIDTH);
+      if (end == std::string::npos || end <= column) break;
+      result += line.substr(0, end) + "\n";
+      line = std::string(column, ' ') + line.substr(end + 1);
+    }
+    result += line + "\n";
+  }
+  return result;
+}
+
+}  // namespace
 
 struct Cli::Impl {
   std::unique_ptr<CLI::App> owned;  // top level only, which owns the subcommands
@@ -117,7 +143,9 @@ std::string Cli::parse(int argc, char** argv) {
   try {
     impl_->app->parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
-    const int code = impl_->app->exit(help);
+    std::ostringstream text;
+    const int code = impl_->app->exit(help, text);
+    std::cout << wrapped(text.str());
     std::exit(output_is_written() ? code : kBadInput);
   } catch (const CLI::ParseError& error) {
     std::string what = error.what();

@@ -145,7 +145,8 @@ bool tell_story(std::ostream& out) {
   story.play({"Softmax with three registers: maximum, sum, division. x is read three times.",
               "safe_softmax", 65, 18, 6, 3});
   story.play(
-      {"A fourth register lets the sum correct itself when the maximum grows: x is read twice.",
+      {"With a fourth register the sum corrects itself when the maximum grows.\n"
+       "x is read twice.",
        "online_softmax", 80, 12, 6, 2});
   story.play({"Attention needs only the weighted sum of V, so one pass is enough.", "attention", 81,
               13, 1, 1});

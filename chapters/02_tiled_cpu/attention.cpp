@@ -12,7 +12,7 @@ namespace ch02 {
 
 const std::vector<AlgorithmName> kAlgorithms = {
     {Algorithm::native, "native", "e^x divided by its sum; the score matrix is in memory"},
-    {Algorithm::safe, "safe", "subtract the row maximum first: one pass more, no overflow"},
+    {Algorithm::safe, "safe", "subtract the row maximum first, in one more pass"},
     {Algorithm::online, "online", "maximum and sum in the same pass"},
     {Algorithm::two_pass, "two-pass", "scores are computed twice and never stored"},
     {Algorithm::one_pass_normalised, "one-pass-normalised", "o is kept finished at every key"},

@@ -95,10 +95,9 @@ int story() {
               << (fa::times_hidden() ? "" : text("%8.1f ms", rung.time_ms))
               << (rung.check.passed() ? "  passed\n" : "  FAILED\n");
   }
-  std::cout
-      << "\nmemory: allocated besides inputs and outputs. moved: read and written, counted at"
-         "\nevery tile or row (- : not counted). The answer is the same on every rung; what it"
-         "\ntakes to get it is not.\n";
+  std::cout << "\n\"memory\" is allocated in addition to inputs and outputs. \"moved\" is read and"
+               "\nwritten, counted at every tile or row (- is not counted). The answer is the same"
+               "\non every rung, but its cost is not.\n";
   return passed ? fa::kAgreed : fa::kDisagreed;
 }
 

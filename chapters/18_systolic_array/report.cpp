@@ -67,16 +67,17 @@ std::string trace_text(const MatmulRequest& request, const MatmulRun& run) {
 }
 
 std::string matmul_text(const MatmulRequest& r, const MatmulRun& run) {
-  std::string text = size_text(r.m, r.k) + " times " + size_text(r.k, r.n) + " on " +
-                     (r.dataflow == Dataflow::kWeight ? "a weight" : "an output") +
-                     "-stationary array of " + size_text(r.rows, r.cols) + ": " + count(run.tiles) +
-                     (run.tiles == 1 ? " tile" : " tiles") +
-                     (r.double_buffer ? ", weights double-buffered" : "") + "\n";
+  std::string text =
+      size_text(r.m, r.k) + " times " + size_text(r.k, r.n) + " on " +
+      (r.dataflow == Dataflow::kWeight ? "a weight" : "an output") + "-stationary array of " +
+      size_text(r.rows, r.cols) + ": " + count(run.tiles) + (run.tiles == 1 ? " tile" : " tiles") +
+      (r.double_buffer ? "\nThe weights are double-buffered: the next ones load meanwhile." : "") +
+      "\n";
   text += count(run.cycles) + (run.cycles == 1 ? " cycle" : " cycles") +
-          (run.ticked ? ", counted tick by tick" : ", not ticked: too large; by M + K + N - 2");
+          (run.ticked ? ", counted tick by tick" : " by M + K + N - 2, not ticked");
   text += r.dataflow == Dataflow::kWeight
-              ? "; loading the first weights takes " + count(run.feed_cycles) + " before them\n"
-              : "; shifting the last results out takes " + count(run.feed_cycles) + " after them\n";
+              ? ", after " + count(run.feed_cycles) + " to load the first weights\n"
+              : ", and " + count(run.feed_cycles) + " more to shift the last results out\n";
   text += count(run.macs) + " multiplications / (" + count(r.rows * r.cols) + " cells × " +
           count(run.cycles) + " cycles) = " +
           (run.utilization < 0.001 ? fixed(100 * run.utilization, 4) + " %"

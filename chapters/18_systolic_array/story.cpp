@@ -64,9 +64,8 @@ class Story {
 bool tell_story(std::ostream& out) {
   Story story(out);
   story.say(
-      "Chapter 18. A chip that is one large multiplier: numbers flow from cell to cell, and no "
-      "cell\n"
-      "ever asks memory for one. What does FlashAttention save there?");
+      "Chapter 18. A chip that is one large multiplier. Numbers flow from cell to cell,\n"
+      "and no cell loads one from memory. What does FlashAttention save there?");
 
   MatmulRequest small{2, 3, 2, 3, 2};
   small.trace = true;

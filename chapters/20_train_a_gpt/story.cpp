@@ -25,9 +25,8 @@ constexpr int kMoreSteps = 3000;  // a minute and a half, enough for phrases
 }  // namespace
 
 int tell_story() {
-  std::cout
-      << "A GPT of this chapter's own, tiny, in float64: does every gradient agree with what\n"
-         "the loss does when a parameter moves a little?\n\n";
+  std::cout << "A tiny GPT in float64. Does every gradient agree with the change of the loss\n"
+               "when a parameter moves a little?\n\n";
   int code = show_gradients({"tiled", 4});
   std::cout << "\nNow a larger one, in fp32, learns to write like these lessons: " << kStorySteps
             << " steps,\nabout 20 seconds.\n\n";
