@@ -265,7 +265,7 @@ class Checker:
                           self.printed_output(page, block.command, block.exit_code))
                 fence = FENCE.match(lines[block.first - 1])
                 if any(closes(fence.group(1), line) for line in wanted):
-                    raise Problem("the content has a fence of its own; use a longer one around it")
+                    raise Problem("the content contains a fence; use a longer one around it")
             except NotBuilt as left_out:
                 print(f"skipped, because emucuda is not built: {left_out}")
                 continue

@@ -34,7 +34,7 @@ FA_DEVICE void load_tile(uint32_t smem, const bf16* gmem, int tile, int len, FA_
   constexpr int STEP = NUM_THREADS * CHUNK;  // elements that all threads copy at a time
   constexpr int STEP_ROWS = STEP / HEAD_DIM;
   static_assert(HEIGHT % STEP_ROWS == 0, "every thread copies the same number of chunks");
-  static_assert(STEP_ROWS % 8 == 0, "the swizzle repeats every 8 rows: one swizzle a thread");
+  static_assert(STEP_ROWS % 8 == 0, "the swizzle repeats every 8 rows: one swizzle per thread");
 
   const int element = thread_index() * CHUNK;  // start of this thread's first chunk
   const int rows_left = len - tile * HEIGHT - element / HEAD_DIM;

@@ -34,7 +34,7 @@ FA_DEVICE void load_tile(uint32_t smem, const Rows& gmem, int tile, int thread, 
   constexpr int STEP = NUM_THREADS * CHUNK;  // elements that all threads copy at a time
   constexpr int STEP_ROWS = STEP / HEAD_DIM;
   static_assert(HEIGHT % STEP_ROWS == 0, "every thread copies the same number of chunks");
-  static_assert(STEP_ROWS % 8 == 0, "the swizzle repeats every 8 rows: one swizzle a thread");
+  static_assert(STEP_ROWS % 8 == 0, "the swizzle repeats every 8 rows: one swizzle per thread");
   const int element = thread * CHUNK;  // start of this thread's first chunk
   const int row = tile * HEIGHT + element / HEAD_DIM, col = element % HEAD_DIM;
   const int rows_left = col < gmem.cols ? gmem.rows - row : 0;

@@ -36,7 +36,7 @@ FA_DEVICE void load_tile(uint32_t smem, const void* gmem, int tile, int len, FA_
   constexpr int STEP = NUM_THREADS * 16;  // bytes that all threads copy at the same time
   constexpr int STEP_ROWS = STEP / ROW_BYTES;
   static_assert(HEIGHT % STEP_ROWS == 0, "every thread copies the same number of chunks");
-  static_assert(STEP % 1024 == 0, "the swizzle repeats every 8 lines: one swizzle a thread");
+  static_assert(STEP % 1024 == 0, "the swizzle repeats every 8 lines: one swizzle per thread");
 
   const int byte = thread_index() * 16;  // offset of this thread's first chunk
   const int rows_left = len - tile * HEIGHT - byte / ROW_BYTES;

@@ -265,36 +265,37 @@ inline bool check_elements(const Inputs& inputs, int count = 4, int line = __bui
   if (mistakes.count("indices-transposed") && only_transposed(seen, count))
     mistakes = {"indices-transposed"};  // kept for another product, it is no stale operand
   const auto all = [&](const char* name) { return mistakes == std::set<std::string>{name}; };
-  check(message.empty(), message,
-        {{"stale-operand", all("stale-operand"),
-          "a factor is one that an earlier MAC used, and is still in the register. Load the one "
-          "that is needed, or begin with the other term"},
-         {"room-made-too-early", all("room-made-too-early"),
-          "a factor was in its register once, and was overwritten before its last use"},
-         {"indices-transposed", all("indices-transposed"),
-          "an index pair is transposed: a row of A runs along its second index, a column of B "
-          "along its first"},
-         {"wrong-cell-loaded", all("wrong-cell-loaded"),
-          "a LOAD brings the wrong cell. c_ij takes row i of A and column j of B"},
-         {"factors-mispaired", all("factors-mispaired"),
-          "row i of A and column j of B are the right ones, and their numbers were paired wrongly: "
-          "a product takes the same k from both, a_ik · b_kj"},
-         {"term-forgotten", all("term-forgotten"),
-          "a product was never formed: each element is the sum of two"},
-         {"sum-begun-again", all("sum-begun-again"),
-          "a product was formed and is gone: MAC_Z begins a new sum, MAC adds to it"},
-         {"sum-put-elsewhere", all("sum-put-elsewhere"),
-          "the whole sum was formed, and is not what is stored: a MAC puts it into the last "
-          "register that it names, and STORE writes another"},
-         {"sum-not-begun", all("sum-not-begun"), kSumNotBegun},
-         {"added-to-another-sum", all("added-to-another-sum"),
-          "all products are there, and some went into the register of another element: a_ik · b_kj "
-          "belongs to c_ij"},
-         {"stored-elsewhere", all("stored-elsewhere"),
-          "a sum is right, and stands in the cell of another element: going round the square you "
-          "meet c11 before c10"},
-         {"store-forgotten", all("store-forgotten"), "an element was never stored"}},
-        line, file);
+  check(
+      message.empty(), message,
+      {{"stale-operand", all("stale-operand"),
+        "a factor is one that an earlier MAC used, and is still in the register. Load the one "
+        "that is needed, or begin with the other term"},
+       {"room-made-too-early", all("room-made-too-early"),
+        "a factor was in its register once, and was overwritten before its last use"},
+       {"indices-transposed", all("indices-transposed"),
+        "an index pair is transposed: a row of A runs along its second index, a column of B "
+        "along its first"},
+       {"wrong-cell-loaded", all("wrong-cell-loaded"),
+        "a LOAD brings the wrong cell. c_ij takes row i of A and column j of B"},
+       {"factors-mispaired", all("factors-mispaired"),
+        "row i of A and column j of B are the right ones, and their numbers were paired wrongly: "
+        "a product takes the same k from both, a_ik · b_kj"},
+       {"term-forgotten", all("term-forgotten"),
+        "a product was never formed: each element is the sum of two"},
+       {"sum-begun-again", all("sum-begun-again"),
+        "a product was formed and is gone: MAC_Z begins a new sum, MAC adds to it"},
+       {"sum-put-elsewhere", all("sum-put-elsewhere"),
+        "the whole sum was formed, and is not what is stored: a MAC puts it into the last "
+        "register that it names, and STORE writes another"},
+       {"sum-not-begun", all("sum-not-begun"), kSumNotBegun},
+       {"added-to-another-sum", all("added-to-another-sum"),
+        "all products are there, and some went into the register of another element: a_ik · b_kj "
+        "belongs to c_ij"},
+       {"stored-elsewhere", all("stored-elsewhere"),
+        "a sum is right, but is stored in the cell of another element: going round the square you "
+        "meet c11 before c10"},
+       {"store-forgotten", all("store-forgotten"), "an element was never stored"}},
+      line, file);
   return message.empty();
 }
 
