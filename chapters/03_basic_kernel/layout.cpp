@@ -226,13 +226,14 @@ void print_registers(const json& registers, const char* name) {
 }
 
 void print_lane(const json& layout, size_t lane) {
-  std::printf("What lane %zu holds, as row,column.\n\n", lane);
+  std::printf("The elements of lane %zu, as row,column.\n\n", lane);
   for (const char* matrix : {"A", "B", "C"}) {
     std::printf("  %s ", matrix);
     const char name[] = {static_cast<char>(matrix[0] - 'A' + 'a'), 0};
     print_registers(layout["mma"][matrix][lane], name);
   }
-  std::printf("\nThe address it gives, and what it receives, as row,column of Q, K or V.\n\n");
+  std::printf(
+      "\nThe address that it passes, and the elements that it receives, as row,column.\n\n");
   for (const json& load : layout["loads"]) {
     const json& addresses = load["addresses"];
     const json& own = addresses[lane];

@@ -72,7 +72,7 @@ MatrixRead read_through_descriptor(uint32_t bytes, Load load, Descriptor descrip
 
 // "K[3][17]"
 inline std::string element_name(const std::string& matrix, int columns, uint16_t label) {
-  if (label == UNWRITTEN || label == 0) return "what nobody has written";
+  if (label == UNWRITTEN || label == 0) return "bytes that no thread has written";
   return matrix + "[" + std::to_string((label - 1) / columns) + "][" +
          std::to_string((label - 1) % columns) + "]";
 }
