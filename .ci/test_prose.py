@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of prose.py: what it finds, what it leaves alone, and where it looks."""
+"""Tests of prose.py cover what it finds, what it leaves alone, and where it looks."""
 
 import unittest
 

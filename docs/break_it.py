@@ -128,7 +128,7 @@ def arguments(demo, chapter):
 # ---- runs ----
 
 class Run:
-    """A run of a program: its JSON report, its trace and its output."""
+    """A run of a program, with its JSON report, its trace and its output."""
 
     def __init__(self, program, options, folder, name, has_output):
         report, out = folder / f"{name}.json", folder / f"{name}.npy"
@@ -212,8 +212,7 @@ def verdicts(intact, broken):
 
 
 def symptom(broken):
-    """Returns the difference that the program found between itself and the intact program: a
-    counter, or bits."""
+    """Returns the difference that the program found between itself and the intact one, in a counter or in bits."""
     found = broken.report.get("symptom")
     return [line for run in ("intact", "broken") if found
             for line in textwrap.wrap(f"{run}: {found[run]['text']}", 76, initial_indent="  ",

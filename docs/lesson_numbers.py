@@ -141,7 +141,7 @@ def evaluate(expression: str, known: Callable[[str], bool]) -> Decimal:
 
 
 class Source:
-    """A source of the numbers of a paragraph: a text, or the lines of it that contain a key."""
+    """A source of the numbers of a paragraph, which is a text, or the lines of it that contain a key."""
 
     def __init__(self, text: str, keyed: bool, body: str = "") -> None:
         self.text, self.keyed, self.body, self.used = text, keyed, body, not body

@@ -35,7 +35,7 @@ def listed_exercises(text: str) -> List[str]:
 
 
 def words(text: str) -> int:
-    """Returns the number of words that a page shows: prose, code and output, without HTML
+    """Returns the number of words that a page shows, in prose, code and output, without HTML
     comments."""
     return len(re.sub(r"<!--.*?-->", "", text, flags=re.S).split())
 

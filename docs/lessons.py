@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Keeps the lessons true: quoted code, printed output and links, checked against the repository.
+"""Keeps the lessons true, that is, quoted code, printed output and links, checked against the repository.
 
     docs/lessons.py [--write] [--root DIR] [--bin DIR] [PAGE.md …]
 
@@ -323,7 +323,7 @@ class Checker:
                 self.report(f"{page}:{paragraph.line}: {problem}")
 
     def source(self, page: Path, where: str) -> str:
-        """Returns the text of a source that a comment names: a file, or the output of a command."""
+        """Returns the text of a source that a comment names, which is a file, or the output of a command."""
         if not where.startswith("$ "):
             path = (page.parent / where).resolve()
             if not path.is_file() or self.root not in path.parents:

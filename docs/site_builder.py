@@ -1,4 +1,4 @@
-"""./learn docs: builds the site, serves it, or tests it. This is the only part that needs Node.
+"""./learn docs builds the site, serves it, or tests it. This is the only part that needs Node.
 
 It uses only the standard library. Pages come from the repository's READMEs, figures from
 docs/figures/.
@@ -19,7 +19,7 @@ DOCS = Path(__file__).resolve().parent
 SITE = DOCS / ".vitepress" / "dist"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
-# As in learn: a command to test for, and the package's name on each system.
+# As in learn, a command to test for, and the package's name on each system.
 NODE = [("node>=18.17", "nodejs", "nodejs", "nodejs"),
         ("npm", "npm", "npm", "npm")]
 TEST_NODE = [("node>=20.10", "nodejs", "nodejs", "nodejs")]  # node:test as the tests use it

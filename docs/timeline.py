@@ -21,7 +21,7 @@ from typing import Dict, List, NamedTuple
 
 
 class BadInput(Exception):
-    """One sentence for the reader; exit status 2."""
+    """One sentence for the reader, with exit status 2."""
 
 
 class Copy(NamedTuple):

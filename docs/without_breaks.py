@@ -71,7 +71,7 @@ def start_of_operand(code, at, stops):
 
 
 def end_of_statement(code, at):
-    """Returns the position after the statement that begins at `at`: after its block or its
+    """Returns the position after the statement that begins at `at`, which is after its block or its
     semicolon."""
     at += len(code[at:]) - len(code[at:].lstrip())
     if code[at] == "{":

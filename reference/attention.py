@@ -1,4 +1,4 @@
-"""Attention in float64 NumPy: the independent reference that every program here is checked against.
+"""Attention in float64 NumPy, the independent reference that every program here is checked against.
 
     S = scale * Q @ K.T      P = softmax(S)      O = P @ V      LSE = log(sum(exp(S)))
 
@@ -13,7 +13,7 @@ Besides the scale, every forward pass takes these modifiers of Q @ K.T, applied 
     window L, R  query i sees key j if i + (Lkv - Lq) - L <= j <= i + (Lkv - Lq) + R; -1: no limit
     causal       R = 0: the last query sees every key
 
-A sink is a score without a key: softmax's sum counts it, and O does not. It is a number, or one per
+A sink is a score without a key. The softmax's sum counts it, and O does not. It is a number, or one per
 head, [heads, 1]; -inf: none. The LSE contains it, so a fully masked row has O = 0 and LSE = sink.
 
 `general` adds heads of K and V that several heads of Q share, and packed sequences.
@@ -47,14 +47,14 @@ def softmax_native(x: np.ndarray) -> np.ndarray:
 
 
 def softmax_safe(x: np.ndarray) -> np.ndarray:
-    """e^(x - max) / sum e^(x - max), three passes: no exponent is above 0."""
+    """e^(x - max) / sum e^(x - max), in three passes, so that no exponent is above 0."""
     x = np.asarray(x, np.float64)
     e = np.exp(x - x.max())
     return e / e.sum()
 
 
 def softmax_online(x: np.ndarray) -> np.ndarray:
-    """Computes maximum and sum in one pass; the sum is rescaled when the maximum grows."""
+    """Computes maximum and sum in one pass, where the sum is rescaled when the maximum grows."""
     m, l = NEG_INF, 0.0
     for x_i in np.asarray(x, np.float64):
         m_new = max(m, x_i)
@@ -129,7 +129,7 @@ def _start(s: np.ndarray, v: np.ndarray, sink=NEG_INF) -> Tuple[np.ndarray, np.n
 # ---- The forward passes: six ways to one answer ----
 
 def naive(q, k, v, scale=None, causal=False, sink=NEG_INF, **modifiers) -> Attention:
-    """Computes exp(S) without a maximum: NaN once a score exceeds 709, or once all are below
+    """Computes exp(S) without a maximum, which is NaN once a score exceeds 709, or once all are below
     -745."""
     s, v = scores(q, k, scale, causal, **modifiers), np.asarray(v, np.float64)
     empty = np.maximum(s.max(axis=-1, initial=NEG_INF), sink) == NEG_INF
@@ -164,7 +164,7 @@ def _online_max_and_sum(s: np.ndarray, sink=NEG_INF) -> Tuple[np.ndarray, np.nda
 
 
 def online(q, k, v, scale=None, causal=False, sink=NEG_INF, **modifiers) -> Attention:
-    """Computes maximum and sum in one pass over S; stores the weights, then multiplies them with
+    """Computes maximum and sum in one pass over S, stores the weights, then multiplies them with
     V."""
     s, v = scores(q, k, scale, causal, **modifiers), np.asarray(v, np.float64)
     m, l = _online_max_and_sum(s, sink)
@@ -208,7 +208,7 @@ def tiled(q, k, v, scale=None, causal=False, block_q: int = 64, block_kv: int = 
 
 
 def one_pass(q, k, v, scale=None, causal=False, **options) -> Attention:
-    """Computes maximum, sum and output in one pass, key by key: a tile has one key."""
+    """Computes maximum, sum and output in one pass, key by key, so that a tile has one key."""
     return tiled(q, k, v, scale, causal, max(1, np.shape(q)[-2]), 1, **options)
 
 

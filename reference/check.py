@@ -26,14 +26,14 @@ max|O|). LSE is fp32 in every type and must differ by at most
 
 The rule for O must also hold for the Euclidean norm of the errors (printed per element, as rms). An
 error that has the same sign everywhere may be smaller than the largest rounding error, but not
-smaller than this norm. The bound for the norm adds half an ulp(1) |O| / sqrt(rows): a row with one
+smaller than this norm. The bound for the norm adds half an ulp(1) |O| / sqrt(rows), because a row with one
 large weight is off as a whole by the rounding of that weight, and few rows do not average it out. A
 bound above a quarter of the root mean square of O (over the rows that see a key) proves nothing, so
 the verdict is INCONCLUSIVE. common/check.hpp has the same rule for the programs. A wrong answer is
 compared with the results of common mistakes. If all its values are numbers of a narrower type than
 --dtype, the verdict suggests that type.
 
-With --do, the gradients of sum(dO * O) are checked: dQ has the shape of Q, dK and dV those of K and
+With --do, the gradients of sum(dO * O) are checked, where dQ has the shape of Q, dK and dV those of K and
 V. gradients.py has their rule. One call can check both O and the gradients. Exit status: 0 correct,
 1 wrong or inconclusive, 2 bad input, with one line `error: …`.
 """
@@ -147,7 +147,7 @@ def rms_expected(reference: Reference) -> float:
 
 
 def is_conclusive(bound: float, problem: Problem, reference: Reference) -> bool:
-    """True if the bound can prove something. The smallest number of the type always can: O must
+    """True if the bound can prove something. The smallest number of the type always can, because O must
     then be 0."""
     return (bound <= attention.ulp(0.0, problem.dtype)
             or bound <= WIDEST_BOUND * rms_expected(reference))

@@ -4,7 +4,7 @@ from typing import NamedTuple, Optional, Tuple
 
 import numpy as np
 
-WIDEST_BOUND = 0.25  # as a fraction of the expected root mean square; a wider bound is inconclusive
+WIDEST_BOUND = 0.25  # as a fraction of the expected root mean square, where a wider bound is inconclusive
 
 
 class Comparison(NamedTuple):

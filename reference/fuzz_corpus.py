@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes seed inputs for common/fuzz_npy.cpp: small valid .npy files and each known kind of invalid
+"""Makes seed inputs for common/fuzz_npy.cpp, which are small valid .npy files and each known kind of invalid
 file."""
 
 import argparse

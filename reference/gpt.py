@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Chapter 20's GPT in float64 NumPy: the same training steps, to check the program.
+"""Chapter 20's GPT in float64 NumPy, with the same training steps, to check the program.
 
     ch20_train_a_gpt train --text T --steps 0 --checkpoint start
     cp start end; ch20_train_a_gpt train --resume --text T --steps 5 --checkpoint end

@@ -1,4 +1,4 @@
-"""Names the mistakes that explain wrong gradients: it computes the results of common mistakes.
+"""Names the mistakes that explain wrong gradients. It computes the results of common mistakes.
 
 dQ, dK and dV are explained separately, from one head of K and V (the one with the largest error)
 and the heads of Q that share it. A mistake is named if its result leaves a small part of the
@@ -136,8 +136,7 @@ def variants(block: Block) -> Iterator[Tuple[str, np.ndarray, np.ndarray]]:
 
 def products(block: Block, columns: np.ndarray, group: int, j: int
              ) -> Iterator[Tuple[str, list]]:
-    """Yields (sentence, [dQ, dK, dV]) for each mistake, for head j of a group; None: no
-    prediction."""
+    """Yields (sentence, [dQ, dK, dV]) for each mistake, for head j of a group, or None without a prediction."""
     scale, (s, _, o, p, _, _, ds) = block.options["scale"], block.terms
     q, k, do, o = (x[:, columns] for x in (block.q, block.k, block.do, o))
     for sentence, other_p, other_ds in variants(block):
@@ -171,8 +170,7 @@ def products(block: Block, columns: np.ndarray, group: int, j: int
 
 def mistaken_heads(problem: Problem, do: np.ndarray, b: int, kv_head: int, columns: np.ndarray
                    ) -> Iterator[Tuple[str, List[np.ndarray]]]:
-    """Returns (sentence, [dQ [group, Lq, columns], dK and dV [Lkv, columns]]); NaN: no
-    prediction."""
+    """Returns (sentence, [dQ [group, Lq, columns], dK and dV [Lkv, columns]]), with NaN without a prediction."""
     group = problem.shape[1] // problem.kv_heads
     len_q, len_kv = problem.shape[2:4]
     found: Dict[Tuple[str, int], List[np.ndarray]] = {}

@@ -1,4 +1,4 @@
-"""Checks the gradients of attention against float64; check.py is the command.
+"""Checks the gradients of attention against float64, and check.py is the command.
 
 dQ, dK and dV must differ from the reference by at most
 

@@ -1,4 +1,4 @@
-"""Attention in 8 and 4 bits, simulated: the independent reference for chapter 17's `accuracy`.
+"""Attention in 8 and 4 bits, simulated, the independent reference for chapter 17's `accuracy`.
 
     S = scale * Q @ K.T      P = exp(S - m)      O = P @ V / rowsum P
 
@@ -106,7 +106,7 @@ def quantize(x: np.ndarray, kind: str, grain: str, is_query: bool):
 
 
 def rotation(dim: int, seed: int) -> np.ndarray:
-    """Returns [D, D]: random signs, then the normalised Walsh-Hadamard matrix."""
+    """Returns [D, D], which is random signs, then the normalised Walsh-Hadamard matrix."""
     signs, state, mask = [], 2 * seed + 1, (1 << 64) - 1
     for _ in range(dim):  # xorshift64*
         state ^= state >> 12
@@ -143,7 +143,7 @@ class Scheme(NamedTuple):
     hadamard: bool = False
     pv: str = "bf16"
     p_largest: float = 1
-    stay: int = 1  # tiles that O stays in the tensor core; 0: all
+    stay: int = 1  # tiles that O stays in the tensor core, or 0 for all
     smooth_v: bool = False
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes golden cases: inputs and their float64 answer, to check programs in any language.
+"""Makes golden cases, which are inputs and their float64 answer, to check programs in any language.
 
     reference/make_cases.py --out DIR
 
@@ -215,8 +215,8 @@ def tiles_not_rescaled(s: np.ndarray, v: np.ndarray, tile: int = 16) -> np.ndarr
 
 def outputs(problem: Problem, reference: check.Reference, limit: check.Bounds
             ) -> Iterator[Tuple[str, np.ndarray, np.ndarray]]:
-    """Yields (name, O, LSE): two right outputs, then wrong ones. Some wrong ones are not visible at
-    every scale: if softmax is flat, tiles that are not rescaled are wrong only in the last digits.
+    """Yields (name, O, LSE), first two right outputs, then wrong ones. Some wrong ones are not visible at every
+    scale, because if softmax is flat, tiles that are not rescaled are wrong only in the last digits.
     """
     o, lse = reference.o, reference.lse
     yield "exact", attention.round_to(o, problem.dtype), lse

@@ -1,4 +1,4 @@
-"""Names the mistake that explains a wrong output: it computes the results of common mistakes.
+"""Names the mistake that explains a wrong output. It computes the results of common mistakes.
 
 A mistake is named if it explains the output. On sampled rows, the distance from the output to the
 mistake's result must be a small part of its distance to the right answer, and of the variation of
@@ -50,7 +50,7 @@ class Mistake(NamedTuple):
 
 
 def scores_of(head: Head, i: int) -> np.ndarray:
-    """Returns the scores of query i with all keys; -inf: masked."""
+    """Returns the scores of query i with all keys, where -inf is masked."""
     s = head.scale * (head.k @ head.q[i])
     if head.softcap:
         s = head.softcap * np.tanh(s / head.softcap)
@@ -124,7 +124,7 @@ def no_rescale_row(tile: int, running: bool) -> RowOf:
 
 
 def late_softcap_row(head: Head, i: int) -> np.ndarray:
-    """Softcap after the mask: masked keys score c tanh(-inf) = -c."""
+    """With a softcap after the mask, masked keys score c tanh(-inf) = -c."""
     s = scores_of(head, i)
     return weighted(np.where(s == NEG_INF, -head.softcap, s), head.v)
 

@@ -147,7 +147,7 @@ class Problem:
             if not np.isfinite(attention.round_to(np.float64(largest), self.dtype)):
                 raise BadInput(f"{name}: its largest value {largest:g} overflows {self.dtype}")
             sizes[name] = largest
-        # Like common/program.cpp: kernels compute Q K.T in fp32 before they scale it.
+        # Like common/program.cpp, because kernels compute Q K.T in fp32 before they scale it.
         product = max(1.0, dim * sizes["q"] * sizes["k"])
         if (self.dtype != "f64" and not
                 product * max(1.0, abs(self.scale) * math.log2(math.e)) < np.finfo(np.float32).max):
@@ -179,7 +179,7 @@ class Problem:
                      for x in (self.q[b, h], self.k[b, kv_head], self.v[b, kv_head]))
 
     def sequences(self) -> Iterator[Tuple[slice, slice]]:
-        """Yields the queries and keys that belong together: all, unless sequences are packed."""
+        """Yields the queries and keys that belong together, which are all, unless sequences are packed."""
         return attention.sequences(self.cu_seqlens_q, self.cu_seqlens_k)
 
     def sink(self, h: int) -> float:

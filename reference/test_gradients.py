@@ -1,4 +1,4 @@
-"""Tests of the gradients in NumPy: the reference, and a checker that wrong results must not pass.
+"""Tests of the gradients in NumPy, of the reference and a checker that wrong results must not pass.
 
     cd reference && python3 -W error -m unittest -q test_gradients
 """
@@ -32,7 +32,7 @@ PROBLEMS = [
     ((1, 2, 12, 9, 4), 2, {"window": (3, 2)}),
     ((1, 4, 6, 11, 4), 2, {"alibi": True, "softcap": 2.0, "scale": -0.7}),
     ((1, 4, 20, 20, 4), 2, {"causal": True, "window": (4, -1), **CU}),
-    ((1, 2, 5, 1, 8), 2, {}),                           # one key: dQ = dK = 0
+    ((1, 2, 5, 1, 8), 2, {}),                           # one key, so dQ = dK = 0
 ]
 
 
@@ -336,7 +336,7 @@ def dense_steps(q, k, v, do, causal=False, scale=None, softcap=0.0):
 
 
 def dense_backward(steps, **changes):
-    """Returns dQ, dK and dV from these steps, some of which are changed; `add` sums over a
+    """Returns dQ, dK and dV from these steps, some of which are changed, where `add` sums over a
     group."""
     x = {**steps, **changes}
     ds = x.get("ds", x["p"] * (x["dp"] - x["d"]) * x["slope"])

@@ -1,4 +1,4 @@
-"""Tests of attention in few bits: the types, and chapter 17's program against NumPy for every
+"""Tests of attention in few bits, of the types, and chapter 17's program against NumPy for every
 scheme.
 
     cd reference && PATH=../build/bin:$PATH python3 -W error -m unittest -q test_low_precision

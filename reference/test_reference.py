@@ -1,4 +1,4 @@
-"""Tests of the NumPy reference: the answers, the golden cases, and a checker that wrong results
+"""Tests of the NumPy reference, that is, of the answers, the golden cases, and a checker that wrong results
 must not pass.
 
     cd reference && python3 -W error -m unittest -q test_reference
@@ -28,7 +28,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def get_slopes(heads):
-    """The algorithm of ALiBi's authors: heads above a power of two use half of the next power's
+    """The algorithm of ALiBi's authors, where heads above a power of two use half of the next power's
     slopes."""
     if heads & (heads - 1) == 0:
         return [2 ** (-8 * (h + 1) / heads) for h in range(heads)]
@@ -404,7 +404,7 @@ class Rounding(unittest.TestCase):
             self.assertEqual(attention.ulp(x, "f16"), np.spacing(np.float16(x)))
 
     def test_plain_attention_rounds_where_it_says(self):
-        """One query and two keys by hand: P and O are rounded, and S is not."""
+        """One query and two keys by hand, where P and O are rounded, and S is not."""
         q, k, v = np.array([[1.0]]), np.array([[1.01], [0.0]]), np.array([[3.0], [1.0]])
         bf16 = attention.round_bf16
         s = bf16(np.float32(1.01)) * np.float32(0.9)
@@ -1113,7 +1113,7 @@ class Diagnosis(unittest.TestCase):
                                 mistake.sentence)
 
     def test_an_unguarded_row_maximum(self):
-        """NaN where a row sees no key in the first tile; tiles of 64 queries and 32 keys."""
+        """NaN where a row sees no key in the first tile, with tiles of 64 queries and 32 keys."""
         shape = (1, 2, 200, 300, 16)
         inputs = random_inputs(shape)
         for backwards in (False, True):

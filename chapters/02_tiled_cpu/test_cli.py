@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ch02_tiled_cpu from the outside: bad input of every kind, files in and out, subcommands."""
+"""ch02_tiled_cpu from the outside, with bad input of every kind, files in and out, subcommands."""
 
 import json
 import os
@@ -216,7 +216,7 @@ class Cli(cli_test.Cli):
                 self.assertEqual(with_maximum[name], [safe] * len(scores))
             self.assertEqual(with_maximum["output"], [row["value"]] * len(scores))
             self.assertEqual(without["right_up_to"], min(end.values()))
-            # In theory: ln of the type's largest, less ln of how many add up, less ln of a value.
+            # In theory, ln of the type's largest, less ln of how many add up, less ln of a value.
             for name, factor in (("p", 1), ("l", row["keys"]), ("o", row["keys"] * row["value"])):
                 largest = row["p_largest" if name == "p" else "sums_largest"]
                 theory = np.log(largest) - np.log(factor)

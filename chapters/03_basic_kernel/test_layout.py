@@ -69,7 +69,7 @@ class Ldmatrix(unittest.TestCase):
         self.assertEqual(forms, {(m, t) for m in (1, 2, 4) for t in (False, True)})
 
     def test_who_receives_what(self):
-        """Lane t: row t / 4, elements 2 (t % 4) and the next, of each matrix; .trans: rows are columns.
+        """Lane t has row t / 4, elements 2 (t % 4) and the next, of each matrix; .trans: rows are columns.
         Row j of matrix i is the one that lane 8 i + j points to."""
         for load in LAYOUT["loads"]:
             for lane in LANES:
@@ -97,7 +97,7 @@ class Ldmatrix(unittest.TestCase):
                         self.assertEqual([first_row, first_column + position], at, (load["name"], lane))
 
     def test_addresses(self):
-        """The lanes' addresses in chapters 03 and 06: load_fragments_Q, multiply_query_key,
+        """The lanes' addresses in chapters 03 and 06, that is, of load_fragments_Q, multiply_query_key,
         multiply_weights_value."""
         expected = {
             "x1": lambda lane: [lane, 0],

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ch10_backward from the outside: gradients against NumPy, bad input, files in and out, subcommands."""
+"""ch10_backward from the outside, with gradients against NumPy, bad input, files in and out, subcommands."""
 
 import json
 import os

@@ -48,7 +48,7 @@ class Cli(cli_test.Cli):
         return [part for name in names for part in ("--" + name, self.path(name + ".npy"))]
 
     def agrees(self, start, ranks, schedule, causal):
-        """Both passes of files are NumPy's in float64; the report says who, how and how much."""
+        """Both passes of files are NumPy's in float64, and the report says who, how and how much."""
         arrays, options = self.files((2, 4, 37, 16), (2, 2, 50, 16))
         options += self.outputs("out", "lse", "dq", "dk", "dv") + ["--json", self.path("r.json")]
         options += ["--schedule", schedule] + ["--causal"] * causal

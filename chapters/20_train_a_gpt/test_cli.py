@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ch20_train_a_gpt from the outside: losses, resumed runs, breaks, bad input, generated text."""
+"""ch20_train_a_gpt from the outside, with losses, resumed runs, breaks, bad input, generated text."""
 
 import contextlib
 import io
@@ -54,7 +54,7 @@ class Cli(cli_test.Cli):
             self.assertEqual(report["attention"], attention)
             self.assertTrue(report["check"]["passed"])
             losses.append(report["loss"])
-        self.assertGreater(report["check"]["relative_error"], 1e-5)  # bf16: it is another one
+        self.assertGreater(report["check"]["relative_error"], 1e-5)  # with bf16 it is another one
         for tiled, kernels in zip(*losses):
             self.assertTrue(abs(tiled - kernels) <= 1e-3, (tiled, kernels))
         self.assertNotEqual(*losses)
@@ -81,7 +81,7 @@ class Cli(cli_test.Cli):
     def test_two_ranks_have_the_loss_of_one(self):
         if "left chapter 19 out" in run("train", "--attention", "ch19", "--steps", 0).stderr:
             self.skipTest("chapter 19 was left out")
-        for context in (64, 3):  # of 3 positions, four pieces: one is empty
+        for context in (64, 3):  # of 3 positions, four pieces, of which one is empty
             one, two = (self.train("--attention", attention, "--steps", 20, "--context", context)
                         for attention in ("tiled", "ch19"))
             self.assertTrue(two["check"]["passed"])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ch24_serve_a_gpt from the outside: prompts from files and standard input, reports, bad input."""
+"""ch24_serve_a_gpt from the outside, with prompts from files and standard input, reports, bad input."""
 
 import json
 import os
@@ -105,7 +105,7 @@ class Cli(unittest.TestCase):
             end = undecided.get(request, 8)
             self.assertEqual(answer[:end], answers[1][request][:end])
         self.assertGreater(reports["emulator"]["check"]["max_abs_error"],
-                           10 * reports["cpu"]["check"]["max_abs_error"])  # bf16: another program
+                           10 * reports["cpu"]["check"]["max_abs_error"])  # bf16, so another program
 
     def test_a_request_that_is_too_long_is_refused_and_the_others_are_answered(self):
         prompts = self.write("long", "the tile\n" + TEXT[:60] + "\n")

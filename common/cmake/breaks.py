@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The chapters' breaks.json: reads them, and makes the table that a program includes.
+"""Reads the chapters' breaks.json, and makes the table that a program includes.
 
     breaks.py DIRECTORY OUTPUT     of chapters/DIRECTORY, as a C++ header
 

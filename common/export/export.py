@@ -119,7 +119,7 @@ def expanded(line, macros):
 
 
 class Item:
-    """A declaration at namespace level: its text with the comment before it, and the names it gives."""
+    """A declaration at namespace level, which is its text with the comment before it, and the names it gives."""
 
     def __init__(self, text, names=None):
         self.names = names or names_of(masked(text))
@@ -130,7 +130,7 @@ class Item:
 
 
 def uses_of(code):
-    """The names in a piece of code; those of functions with the bracket that follows."""
+    """The names in a piece of code, those of functions with the bracket that follows."""
     return {name + bool(bracket) * "(" for name, bracket in
             re.findall(r"([A-Za-z_]\w*)(?:\s*([(<]))?", code)}
 
@@ -183,7 +183,7 @@ def without_brackets(code):
 
 
 def items_of(text):
-    """The declarations of a header, in order; namespaces are opened."""
+    """The declarations of a header, in order, where namespaces are opened."""
     code, items, at, start = masked(text), [], 0, 0
     while at < len(code):
         namespace = re.compile(r"\s*(?:inline )?namespace\b([^{;]*)\{").match(code, at)
@@ -217,7 +217,7 @@ def items_of(text):
 
 
 def plain(text):
-    """A piece of a header as plain CUDA: no macros, namespaces, anchors or breaks of this repository."""
+    """A piece of a header as plain CUDA, without macros, namespaces, anchors or breaks of this repository."""
     text = re.sub(r"(?m)^[ \t]*// \[/?anchor: \w+\]\n", "", text)
     for pattern, replacement in MACROS:
         text = re.sub(pattern, replacement, text)

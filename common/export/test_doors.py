@@ -1,4 +1,4 @@
-"""Chapters 03 to 08 and 12 to 16 through both doors of the emulator: the program, and its kernel as a plain CUDA file.
+"""Chapters 03 to 08 and 12 to 16 through both doors of the emulator, the program and its kernel as a plain CUDA file.
 
     test_doors.py EMUCUDA BIN        BIN: the directory of the chapters' programs
 

@@ -1,4 +1,4 @@
-"""Each kernel as one plain CUDA file: nothing of this repository is left in it, and nvcc compiles it.
+"""Each kernel as one plain CUDA file, in which nothing of this repository is left, and nvcc compiles it.
 
     test_export.py                 the texts
     test_export.py --compile NN    chapter NN's file, by nvcc, to machine code
@@ -53,7 +53,7 @@ class Texts(unittest.TestCase):
 
 
 def compile_by_nvcc(chapter, nvcc):
-    """Returns nvcc's exit status for the chapter's file; warnings count as errors."""
+    """Returns nvcc's exit status for the chapter's file, where warnings count as errors."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "attention.cu")
         source.write_text(export.export(chapter), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A program as a user meets it: exit codes, one-line errors, files. Shared by the chapters' test_cli.py."""
+"""A program as a user meets it, with exit codes, one-line errors, files. Shared by the chapters' test_cli.py."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests the files and the standard output of all programs: links, modes, signals, full disks, equal
+"""Tests the files and the standard output of all programs, with links, modes, signals, full disks, equal
 paths and long names. Every program of one table runs in every situation."""
 
 import itertools
@@ -229,7 +229,7 @@ class FrontEnds(unittest.TestCase):
         self.for_each_output(check)
 
     def test_help_lists_the_options_that_are_taken(self):
-        """The options of chapter 09's masks: a program lists and takes one, or refuses it by name."""
+        """The options of chapter 09's masks, which a program lists and takes one, or refuses it by name."""
         options = {"--causal": "", "--window": "1,1", "--kv-heads": "1", "--softcap": "3", "--alibi": "",
                    "--cu-seqlens-q": "0,16", "--layout": "blhd", "--lse": "x.npy", "--sinks": "random"}
         taken = {"ch03_basic_kernel": [], "ch09_masks_and_shapes": list(options),

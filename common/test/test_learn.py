@@ -286,7 +286,7 @@ class Requirements(Machine):
         self.assertIn("cmake 3.22 or later is needed, this system's packages have 3.18.4-2: install "
                       "a newer one (python3 -m pip install --user cmake, or", str(stop))
         self.assertEqual(self.called("sudo"), [])
-        self.offers("3.25.1-1")  # its packages have a newer one: that is installed
+        self.offers("3.25.1-1")  # its packages have a newer one, which is installed
         self.assertIn("then try again: sudo apt-get install -y cmake", str(self.ensure()[1]))
 
     def test_compiler(self):

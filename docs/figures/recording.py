@@ -44,7 +44,7 @@ def printed(command, home, environment, code):
 
 
 def scenes(home, environment):
-    """Returns [(command, its lines)]: the code without a barrier, its check, and the check of the
+    """Returns [(command, its lines)] of the code without a barrier, its check, and the check of the
     correct code."""
     environment = {**environment, "LEARN_HOME": str(home), "TERM": "dumb", "LC_ALL": "C.UTF-8"}
     copy = home / COPY
@@ -60,7 +60,7 @@ def scenes(home, environment):
 
 
 def style_of(line, bold):
-    """Returns the class of a printed line: a verdict, the name of the mistake, or nothing. A name
+    """Returns the class of a printed line, which is a verdict, the name of the mistake, or nothing. A name
     continues on lines with more indentation."""
     if re.match(r"\S.*: (wrong|right) \(", line):
         return " class=\"%s\"" % ("bad" if ": wrong (" in line else "good"), False

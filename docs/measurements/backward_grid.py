@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""FlashAttention's tests of the backward pass for chapter 10's kernels: needs a GPU and PyTorch.
+"""FlashAttention's tests of the backward pass for chapter 10's kernels. Needs a GPU and PyTorch.
 
     cmake --build build --target flash_attention
     docs/measurements/backward_grid.py
@@ -14,7 +14,7 @@ hopper/test_flash_attn.py in Dao-AILab/flash-attention, as far as chapter 10 sup
                      run. dK and dV must have the same bits, and dQ too if deterministic. Otherwise its
                      difference may be twice the change when 0.3 is added and subtracted
 
-The rule comes from FlashAttention-3: the largest error of a gradient against float64 may be at most
+The rule comes from FlashAttention-3. The largest error of a gradient against float64 may be at most
 twice that of plain attention in the same type, plus twice the change when 0.3 is added and
 subtracted. Prints a line for each wrong case and a count for each design. "FA2" is PyTorch's
 FlashAttention-2, where its mask has the same meaning. Exit status: 0 if all are correct, 1 if not,
@@ -79,7 +79,7 @@ def differentiate(q, k, v, do, causal: bool, real) -> tuple:
 
 
 def rounding(exact, dtype) -> float:
-    """Returns FlashAttention-3's bound: the largest change when 0.3 is added and subtracted in the
+    """Returns FlashAttention-3's bound, which is the largest change when 0.3 is added and subtracted in the
     type."""
     rounded = exact.to(dtype)
     return float((rounded + 0.3 - 0.3 - rounded).abs().max())

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Races chapter 10's backward pass against PyTorch's on this GPU: one process, taking turns.
+"""Races chapter 10's backward pass against PyTorch's on this GPU, in one process, taking turns.
 
     cmake --build build --target flash_attention
     docs/measurements/bench_backward.py --json out.json --markdown out.md

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Races chapter 02's fast version against PyTorch's CPU attention: one run, taking turns.
+"""Races chapter 02's fast version against PyTorch's CPU attention, in one run, taking turns.
 
     cmake --build build --target ch02_fast_shared
     docs/measurements/bench_cpu_peers.py --library build/lib/libch02_fast.so --threads 1,16 --json out.json

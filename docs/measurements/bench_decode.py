@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Races chapter 11's decoding against PyTorch's attention on this GPU: one process, taking turns.
+"""Races chapter 11's decoding against PyTorch's attention on this GPU, in one process, taking turns.
 
     cmake --build build --target flash_attention
     docs/measurements/bench_decode.py --json out.json --markdown out.md

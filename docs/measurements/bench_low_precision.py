@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Races chapter 17 against 16-bit chapters, FlashAttention-2 and cuDNN: speed and error.
+"""Races chapter 17 against 16-bit chapters, FlashAttention-2 and cuDNN, for speed and error.
 
     cmake --build build --target flash_attention
     docs/measurements/bench_low_precision.py > out.txt                               INT8 and chapter 08

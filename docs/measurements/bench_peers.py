@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Races the chapters' kernels against PyTorch's attention on this GPU: one process, taking turns.
+"""Races the chapters' kernels against PyTorch's attention on this GPU, in one process, taking turns.
 
     cmake --build build --target flash_attention
     docs/measurements/bench_peers.py --json out.json --markdown out.md
@@ -29,7 +29,7 @@ class Case:
     q: int
     kv: int
     dim: int
-    kv_heads: int = 0  # 0: as many as of Q
+    kv_heads: int = 0  # 0 for as many as of Q
     causal: bool = False
 
     def __str__(self):

@@ -97,11 +97,11 @@ def small_grid(first_seed: int) -> Iterator[Case]:
     """Returns some of the short cases, so that each value of each option occurs."""
     cases = [case for case in whole_grid(first_seed)
              if case.lengths[0] * case.lengths[1] * case.batch // 2 <= SMALL_SCORES]
-    return iter(cases[::len(cases) // 60 | 1])  # an odd step: every option changes
+    return iter(cases[::len(cases) // 60 | 1])  # an odd step, so that every option changes
 
 
 class Sequences:
-    """The tensors of a case: arrays, or tensors on a PyTorch device, with NaN where there is no
+    """The tensors of a case, as arrays, or tensors on a PyTorch device, with NaN where there is no
     key."""
 
     def __init__(self, case: Case, device: Optional[str]) -> None:

@@ -96,7 +96,7 @@ def multiplied(on, q, k, v) -> tuple:
     """Returns the numbers that the kernel multiplies, and V's mean, which it adds at the end. Q is
     scaled by tiles, K without its mean by tiles, and V without its mean by columns. Each is rounded
     to e4m3 relative to its largest number."""
-    def rounded(x, largest):  # in fp32, as the kernel does it: many numbers lie between two of e4m3
+    def rounded(x, largest):  # in fp32, as the kernel does it, because many numbers lie between two of e4m3
         inverse = on.f32(LARGEST / on.f32(largest + (largest == 0)))
         return on.e4m3(on.f32(x * inverse)) * on.f32(1 / inverse)
 
@@ -132,7 +132,7 @@ def error_of(on, o, exact, plain) -> tuple:
 
 
 def tensors_of(case) -> list:
-    """Returns q, k, v in float32: numbers of e4m3 times descales, rounded to bf16."""
+    """Returns q, k, v in float32, which are numbers of e4m3 times descales, rounded to bf16."""
     random = np.random.default_rng(case.seed)
     tensors = []
     for shape in case.shapes():

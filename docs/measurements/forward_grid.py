@@ -38,7 +38,7 @@ HOPPER_PAIRS = [(1, 1), (64, 128), (128, 192), (239, 1), (799, 3), (113, 128), (
 CAUSAL_PAIRS = [(1, 239), (3, 799), (127, 512), (127, 513), (113, 203), (128, 217), (113, 211),
                 (108, 256), (256, 512), (1023, 1024)]
 DIMS = (32, 40, 64, 96, 128)
-PADDED_DIMS = (59, 111)          # no multiples of 8: flash_attention.py pads them
+PADDED_DIMS = (59, 111)          # no multiples of 8, so flash_attention.py pads them
 WIDE_DIMS = (160, 192, 224, 256)
 HEADS = {"mha": (6, 6), "mqa": (6, 1), "gqa": (6, 2)}
 SMALL_HEADS = {"mha": (2, 2), "mqa": (3, 1), "gqa": (4, 2)}
@@ -180,7 +180,7 @@ class LibraryOf:
         self.chapter, self.with_lse = chapter, with_lse
 
     def __call__(self, case: Case, q, k, v):
-        # blhd: the same values in other memory.
+        # with blhd, the same values in other memory.
         swap = (lambda x: x.swapaxes(1, 2)) if case.layout == "blhd" else (lambda x: x)
         packed = {name: list(value) for name, value in case.options().items() if "cu_" in name}
         if isinstance(q, np.ndarray):
@@ -191,7 +191,7 @@ class LibraryOf:
         try:
             result = self.library.attention(*tensors, chapter=self.chapter, layout=case.layout,
                                             return_lse=self.with_lse, **{**case.options(), **packed})
-        except (ValueError, TypeError) as error:  # TypeError: an option it does not know
+        except (ValueError, TypeError) as error:  # a TypeError for an option that it does not know
             raise Refused(str(error)) from None
         o, lse = result if self.with_lse else (result, None)
         return swap(o), lse

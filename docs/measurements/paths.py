@@ -1,4 +1,4 @@
-"""Makes the modules of reference/ and the library's Python interface importable; import it first."""
+"""Makes the modules of reference/ and the library's Python interface importable, so import it first."""
 
 import sys
 from pathlib import Path

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Chapter 24's runs on a CPU: runs them, keeps what their reports say, prints the lesson's tables.
+"""Chapter 24's runs on a CPU. Runs them, keeps what their reports say, prints the lesson's tables.
 
     serving.py measure CHECKPOINT   writes cpu/ch24_serving.csv: the built-in prompts, nine runs each
     serving.py batch                tokens a second by the number of requests that run at a time

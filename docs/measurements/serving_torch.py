@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Chapter 24's prompts answered by PyTorch: the same checkpoint, PyTorch's attention, greedy.
+"""Chapter 24's prompts answered by PyTorch, with the same checkpoint, PyTorch's attention, greedy.
 
     serving_torch.py CHECKPOINT REPORT.json [--device cuda]
 

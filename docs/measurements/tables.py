@@ -281,7 +281,7 @@ def chapter_before(chapter):
 
 
 class Timing(NamedTuple):
-    """The speed of one kernel on one shape, in TFLOP/s: at its median time, its slow and its fast
+    """The speed of one kernel on one shape, in TFLOP/s, at its median time, its slow and its fast
     quartile."""
     tflops: float
     slow: float
@@ -734,7 +734,7 @@ def duration(text, where):
 
 
 def learn(path):
-    """Returns how long the commands of ./learn take: in a fresh clone, and again."""
+    """Returns how long the commands of ./learn take, in a fresh clone, and again."""
     try:
         about, rows = kept.read(read(path))
         lines = [about["machine"], f"{about['how']}.", "", f"{'':60} {'first time':>10}  {'again':>7}"]

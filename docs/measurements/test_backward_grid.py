@@ -1,4 +1,4 @@
-"""Tests the backward grid: cases are complete, plain gradients pass, mistakes are detected.
+"""Tests that the backward grid's cases are complete, plain gradients pass, mistakes are detected.
 
     cd docs/measurements && python3 -W error -m unittest -q test_backward_grid
 """

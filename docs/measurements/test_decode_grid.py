@@ -1,4 +1,4 @@
-"""Tests the decoding grid: cases are complete, plain attention passes, mistakes are detected.
+"""Tests that the decoding grid's cases are complete, plain attention passes, mistakes are detected.
 
     cd docs/measurements && python3 -W error -m unittest -q test_decode_grid
 """

@@ -1,4 +1,4 @@
-"""Tests the FP8 grid: cases are complete, the kernel's arithmetic passes, mistakes are detected.
+"""Tests that the FP8 grid's cases are complete, the kernel's arithmetic passes, mistakes are detected.
 
     cd docs/measurements && python3 -W error -m unittest -q test_float8_grid
 """

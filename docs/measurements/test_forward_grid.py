@@ -1,4 +1,4 @@
-"""Tests the grid: its cases are complete, correct kernels pass, and each mistake is detected.
+"""Tests that the grid's cases are complete, correct kernels pass, and each mistake is detected.
 
     cd docs/measurements && python3 -W error -m unittest -q test_forward_grid
 """

@@ -1,4 +1,4 @@
-"""Tests tables.py: the files that it reads, and the files that it refuses."""
+"""Tests tables.py, the files that it reads, and the files that it refuses."""
 
 import contextlib
 import csv
@@ -416,7 +416,7 @@ class TestSweep(Folder):
         own = " 64 x 64   4 warps"
         too_large = "  256 x 64   8 warps  9 registers, 0 bytes local  this configuration needs 1"
         self.assertRegex(self.sweep(self.row(own, 9.0), too_large)[3], "best: +64 x 64, 4 ")
-        self.assert_problem("expected a number", self.sweep, too_large)  # its own size: no table
+        self.assert_problem("expected a number", self.sweep, too_large)  # its own size, so no table
 
     def test_what_is_refused(self):
         refuse = lambda why, *rows: self.assert_problem(why, self.sweep, *rows)

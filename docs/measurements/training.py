@@ -27,7 +27,7 @@ from pathlib import Path
 import kept
 
 HERE = Path(__file__).resolve().parent
-# Kernels by a part of their name; the first match counts, and all others are cuBLAS's products.
+# Kernels by a part of their name, where the first match counts, and all others are cuBLAS's products.
 KERNELS = (("attention, forward", ("ch16::", "ch09::")), ("attention, backward", ("ch10::",)),
            ("norms and residual path", ("add_norm", "norm_backward", "sum_partials")),
            ("AdamW", ("adamw",)), ("embedding and loss", ("ch20::",)),
@@ -204,7 +204,7 @@ def main():
     run, folder = commands[options.what]
     try:
         run(*[options.reports] * options.what.startswith("collect"), options.folder or HERE / folder)
-    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:  # a loss that is not finite: null
+    except (OSError, ValueError, KeyError, IndexError, TypeError) as error:  # null for a loss that is not finite
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0

@@ -58,11 +58,11 @@ LEFT_OUT = {"02_tiled_cpu/bench", "02_tiled_cpu/fast_shared", "02_tiled_cpu/peak
 SMALL = {"block", "buffer", "cluster", "device_hopper", "divergence", "global_log", "hazard_log", "instructions",
          "lanes", "launch", "mbarrier", "schedule", "tensor_copy", "warpgroup", "warpgroup_meeting"}
 FAST = {ROOT / "common" / "simt" / f"{name}.cpp" for name in set(SIMT) - SMALL}
-# Compiled with SIMD: each step of training, and sums of tensor cores, whose code is then half as long.
+# Compiled with SIMD are each step of training, and sums of tensor cores, whose code is then half as long.
 FASTER = {ROOT / "common" / "tensor_core.cpp"}
 FASTER |= {ROOT / "chapters" / "20_train_a_gpt" / f"{name}.cpp"
            for name in ("layers", "matrix", "model", "self_attention", "training")}
-STACK_BYTES = 256 * 1024  # nothing guards its end: of its blocks Eigen lays at most two there, each of a 16th
+STACK_BYTES = 256 * 1024  # nothing guards its end, and Eigen places at most two there, each of a 16th
 FLAGS = ["--target=wasm32-wasi", "-std=c++20", "-Wall", "-Wextra", "-ffp-contract=off",
          "-fvisibility=hidden", "-DNDEBUG", "-DFA_SIMT_SOURCE_ROOT=\"\"",
          f"-ffile-prefix-map={ROOT}/=", "-isystem", str(HERE / "compat"), "-I", str(ROOT),

@@ -6,11 +6,11 @@ H100.
 
     docs/measurements/h100/fold_max.py FOLDER > fold_max.csv
 
-FOLDER has newNN.so with chapter NN's kernel, built from kernel.cu of this folder, and oldNN.so, the
-same with an is_foldable that always returns true, as the kernels were before. The card is
-always busy: a sample is 100 ms of a kernel that are not timed, then 60 ms that are. The order of
-the pair is random in each round. Each kernel is first compared with float64 on 8 rows of each head,
-with an output full of NaN. The new kernels are also compared with Q and one key at 133120.
+FOLDER has newNN.so with chapter NN's kernel, built from kernel.cu of this folder, and oldNN.so, the same
+with an is_foldable that always returns true, as the kernels were before. The card is always busy. A
+sample is 100 ms of a kernel that are not timed, then 60 ms that are. The order of the pair is random in
+each round. Each kernel is first compared with float64 on 8 rows of each head, with an output full of
+NaN. The new kernels are also compared with Q and one key at 133120.
 """
 import ctypes
 import datetime

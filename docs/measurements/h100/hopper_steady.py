@@ -9,8 +9,8 @@ LIBRARY is build/lib/libflash_attention.so. That of --exact is the same build af
 `sed -i 's/const bool exact = .*/const bool exact = true;/' chapters/16_maximum_on_demand/attention.hpp`,
 so that every tile takes its maximum first, as in chapter 15, at the same tile sizes.
 
-The card never rests. A sample of a kernel is 100 ms of it that are not timed, then 60 ms that are;
-rounds take the kernels in a new order each time. TFLOP/s are 4 B H Lq Lkv D / time. Every chapter is
+The card never rests. A sample of a kernel is 100 ms of it that are not timed, then 60 ms that are.
+Rounds take the kernels in a new order each time. TFLOP/s are 4 B H Lq Lkv D / time. Every chapter is
 first compared with float64 on 8 rows of each head, into an output full of NaN.
 
 race    peers: chapters and peers at nine shapes. data: the idea on and off, by length and data.
@@ -53,7 +53,7 @@ def outliers(k):
 
 
 def inputs(shape, data="normal"):
-    """Returns bf16 Q, K, V: normal + 0.5, with Q and K changed for the kind of data."""
+    """Returns bf16 Q, K, V, which are normal + 0.5, with Q and K changed for the kind of data."""
     batch, heads, len_q, len_kv, dim = shape
 
     def draw(length):
@@ -69,12 +69,12 @@ def check(name, run, q, k, v, o):
     run()
     rows = torch.randperm(q.shape[2], device="cuda")[:8]
     error = square = 0.0
-    for b in range(q.shape[0]):  # one at a time: float64 takes room
+    for b in range(q.shape[0]):  # one at a time, because float64 takes room
         scores = q[b][:, rows].double() @ k[b].double().mT * q.shape[3] ** -0.5
         exact = scores.softmax(-1) @ v[b].double()
         error += float((o[b][:, rows].double() - exact).square().sum())
         square += float(exact.square().sum())
-    if not (error <= 1e-4 * square) or not bool(torch.isfinite(o).all()):  # 1 % of the norm; NaN fails
+    if not (error <= 1e-4 * square) or not bool(torch.isfinite(o).all()):  # 1 % of the norm, and NaN fails
         sys.exit(f"error: {name} at {tuple(q.shape)}: relative error {(error / square) ** 0.5}")
 
 
@@ -193,7 +193,7 @@ def main():
         with context():
             return timed(run, max(1, round(ms / once[kernel])))
     once = dict.fromkeys(pair, 1.0)
-    once = {kernel: after(kernel, 3)[0] for kernel in pair}  # three calls: the time of one
+    once = {kernel: after(kernel, 3)[0] for kernel in pair}  # three calls, for the time of one
     found = {(kernel, before): [] for kernel in pair for before in pair}
     for _ in range(ROUNDS["before"]):
         for kernel, before in random.sample(list(found), len(found)):

@@ -65,7 +65,7 @@ class Fa3Backward(ctypes.Structure):
 
 
 def call_of(function, kept, *arguments):
-    """Returns a call that raises if the C function fails; `kept` stays alive with it."""
+    """Returns a call that raises if the C function fails, and `kept` stays alive with it."""
     def run(kept=kept):
         if function(*arguments):
             raise RuntimeError("a kernel failed")
@@ -116,7 +116,7 @@ def draw(*shape, dtype=torch.bfloat16):
 
 
 def error(run, q, k, v, o, causal, rows=8):
-    """Returns the relative error against float64 on some rows of each head; NaN if a number of O is
+    """Returns the relative error against float64 on some rows of each head, or NaN if a number of O is
     not finite."""
     o.fill_(float("nan"))
     run()
