@@ -1,5 +1,5 @@
-// Converts the repository's Markdown to pages: pictures become figures, links to files become links
-// to pages, and quoted code names its source.
+// Converts the repository's Markdown to pages, so that pictures become figures, links to files become links to
+// pages, and quoted code names its source.
 import katex from '@vscode/markdown-it-katex'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
@@ -21,7 +21,7 @@ function figures(md) {
       if (!found) continue
       const figure = new state.Token('html_block', '', 0)
       const changes = escape(JSON.stringify(found.state))
-      const first = found.name === 'ladder'  // the first page: a headline precedes it
+      const first = found.name === 'ladder'  // the first page, which a headline precedes
       if (first) tokens.slice(0, i).findLast(({ type }) => type === 'paragraph_open')?.attrJoin('class',
         'fa-headline')
       const hero = first ? start_html(url_of(first_chapter()), clone_command()) : ''

@@ -90,8 +90,8 @@ export function source_page(path) {
   return `# ${path}\n\n${note}${fence}${language} numbered\n${shown.trimEnd()}\n${fence}\n`
 }
 
-// The changes of a chapter's kernel against the chapter before, as `./learn diff` prints them: the
-// lines without the file names, and the text about their number.
+// The changes of a chapter's kernel against the chapter before, as `./learn diff` prints them, that is, the lines
+// without the file names, and the text about their number.
 const diffs = {}
 export const diff_of = (chapter) => diffs[chapter] ??= diff_from_learn(chapter)
 function diff_from_learn(chapter) {
@@ -101,7 +101,7 @@ function diff_from_learn(chapter) {
   return { before: from.slice(4), after: to.slice(4), lines, count }
 }
 
-// Returns the words of the glossary: name, first sentence of the meaning, anchor of the heading.
+// Returns the words of the glossary, with name, first sentence of the meaning, anchor of the heading.
 export function terms() {
   if (!pages.includes('docs/glossary.md')) return []
   return [...read('docs/glossary.md').matchAll(/^### (.+)\n\n([^]+?)\n(?=\n|$)/gm)].map(([, heading,

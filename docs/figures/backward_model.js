@@ -46,9 +46,9 @@ export const steps_in = (data, state) =>
 export const tiles_of = ({ length }) => length / BLOCK
 const tile_of = (matrix, [, i, j]) => BY_KEYS.includes(matrix) ? j : i
 
-// Returns a loop order at step `step`, counted from 1: the step, its transfers, the state of each
-// gradient tile (none, sum: unfinished, done), the pairs of tiles that are done, and by group
-// [read, written] so far and in total.
+// Returns a loop order at step `step`, counted from 1, with the step, its transfers, the state of each gradient
+// tile (none, sum: unfinished, done), the pairs of tiles that are done, and by group [read, written] so far and in
+// total.
 export function stand(data, state, order) {
   const { steps, kinds, read, written, products } = run_of(data, state, order)
   const finished = state.step > steps.length, at = Math.min(state.step, steps.length) - 1

@@ -1,5 +1,5 @@
-// Chapter 22's roles: the producer, the warp that adds to dQ, the consumers with their products, and
-// the buffers between them.
+// Chapter 22's roles are the producer, the warp that adds to dQ, the consumers with their products, and the
+// buffers between them.
 import { boxes, circle, el, flow_marks, flow_words, rect, round, svg, text, triangles, WIDE, wrapped } from './draw.js'
 import { conflicts_of, reduce } from './backward_roles_log.js'
 import { box_at, scale } from './roles.js'
@@ -86,7 +86,7 @@ function draw_lane({ run, seen, x, unit, right, wide }, lane, y) {
   ]
 }
 
-// Draws a buffer: its tiles, and below them the times in which they are read.
+// Draws a buffer with its tiles, and below them the times in which they are read.
 function draw_buffer({ run, state, seen, x, unit, right, wide }, buffer, y) {
   const { name, matrix, fills } = run.buffers[buffer], color = COLORS[matrix]
   const spans = (list) => seen(list.map(([from, to]) => ({ from, to })))

@@ -37,7 +37,7 @@ function buffers_of(events, is_dS) {
 // Returns the steps of a warp, and its products, each a group of wgmma. P and dS are computed without
 // events, P before the product dV and dS after dO has been released.
 function steps_of_warp(events, buffers, product_of) {
-  const steps = [], products = [], now = {}  // now: the tile of Q and of dO that was waited for last
+  const steps = [], products = [], now = {}  // now is the tile of Q and of dO that was waited for last
   const count = (kind, half) => steps.filter((step) => step.kind === kind && step.half === half).length
   const add = ({ step, where }, more) => steps.push({ ...more, first: step, last: step, lines: [where] })
   events.forEach((event, i) => {
@@ -119,9 +119,9 @@ function connect(lanes) {
   }
 }
 
-// Returns the tiles of each buffer: when a tile takes the buffer, [from, to], and its readers, each
-// [from, to, name]. The copy engine reads half of dQ until a wait for it is over, which is as late as
-// the program allows.
+// Returns the tiles of each buffer, that is, when a tile takes the buffer, [from, to], and its readers, each
+// [from, to, name]. The copy engine reads half of dQ until a wait for it is over, which is as late as the program
+// allows.
 function fills_of({ matrix, half }, buffer, lanes, end) {
   const all = lanes.flatMap(({ steps }) => steps), last = (list) => Math.max(...list.map(({ to }) => to))
   const reads = (tile) => lanes.flatMap(({ products }, i) => products.filter((each) => each.buffer === buffer

@@ -1,5 +1,5 @@
-// The backward pass in both loop orders: the transfers between slow and fast memory at each step,
-// and the unfinished sums.
+// The backward pass in both loop orders, with the transfers between slow and fast memory at each step, and the
+// unfinished sums.
 import { el, group, path, rect, svg, text, WIDE } from './draw.js'
 import { BLOCK, case_of, cases_of, DIM, doing, GROUPS, LENGTHS, ORDERS, run_of, sources, stand, steps_in, sum,
   tiles_of } from './backward_model.js'

@@ -92,7 +92,7 @@ function pointed(data, state) {
     address: layout.addresses[1][state.column] }
 }
 
-// Draws the bits: the number of the chunk, the XOR operand, the position in the row, the banks.
+// Draws the bits of the number of the chunk, the XOR operand, the position in the row, the banks.
 function draw_bits(data, state, width) {
   const { order, row, chunk, address, layout } = pointed(data, state), wide = width >= WIDE
   const places = state.row_bytes / 16, digits = Math.max(3, Math.ceil(Math.log2(places)))

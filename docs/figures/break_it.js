@@ -1,6 +1,5 @@
-// Attention without the maximum: how p, l and o grow with the score, where each type overflows, and
-// the value of o / l after that. Every key has the same score and the same value, so the correct
-// output is that value.
+// Attention without the maximum, and how p, l and o grow with the score, where each type overflows, and the value
+// of o / l after that. Every key has the same score and the same value, so the correct output is that value.
 import { circle, group, line, path, rect, svg, text, WIDE, wrapped } from './draw.js'
 
 const KINDS = { 'f32/f32': 'fp32', 'f16/f32': 'p fp16', 'f16/f16': 'all fp16' }

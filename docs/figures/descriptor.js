@@ -12,8 +12,8 @@ const rows_of = ({ bytes }) => bytes / 256
 const groups_of = (tile, step) =>
   reads_of(tile, step).map(({ panel, row }) => `${panel}:${Math.floor(row / GROUP)}`)
 
-// Returns the eight lines that are drawn large: the lines that the reader selects if this wgmma or
-// none reads them, else the first lines that it reads.
+// Returns the eight lines that are drawn large, which are the lines that the reader selects if this wgmma or none
+// reads them, else the first lines that it reads.
 function shown_group(tile, { step, focus }) {
   const wanted = focus?.match(/^group:(\d:\d+)$/)?.[1], here = groups_of(tile, step)
   const never = wanted && !tile.descriptors.some((_, other) => groups_of(tile, other).includes(wanted))
@@ -31,8 +31,7 @@ function reads_words(tile, step) {
   return `${all} keys ${range(16 * step, 16)}, all ${tile.n} columns`
 }
 
-// Returns what it reads instead of the correct chunks, and for which columns: on the same line and
-// on the next.
+// Returns what it reads instead of the correct chunks, and for which columns, on the same line and on the next.
 function wrong_words(tile, step) {
   const wrong = reads_of(tile, step).filter((read) => !is_right(read) && read.for[0] === 16 * step)
   if (!wrong.length) return ''
@@ -44,8 +43,8 @@ function wrong_words(tile, step) {
     + `chunk ${next.chunk} of the next line`
 }
 
-// Returns the meaning of the four parts of 16 bits: the field, its number of bits, its value, and
-// the value in bytes.
+// Returns the meaning of the four parts of 16 bits, which are the field, its number of bits, its value, and the
+// value in bytes.
 function parts_of(tile, descriptor) {
   const { start, leading, stride, swizzle } = fields_of(descriptor), from = start - tile.start
   const letter = tile.matrix

@@ -25,11 +25,11 @@ export function fields_of(descriptor) {
   return { start: field(0), leading: field(16), stride: field(32), swizzle: Number(bits >> 62n) }
 }
 
-// The 128-byte swizzle: bits 4 to 6 of an address are XORed with bits 7 to 9.
+// In the 128-byte swizzle, bits 4 to 6 of an address are XORed with bits 7 to 9.
 const swizzled = (address) => address ^ (address >> 7 & 7) << 4
 
-// Returns the position of a chunk: its line in the tile and its place in the line, its row in the
-// matrix, and its chunk among the panel's 64 columns.
+// Returns the position of a chunk, which is its line in the tile and its place in the line, its row in the matrix,
+// and its chunk among the panel's 64 columns.
 export function place_of({ start, bytes }, address) {
   const lines = bytes / LINE / 2, line = Math.floor((swizzled(address) - start) / LINE)
   const place = Math.floor(swizzled(address) % LINE / CHUNK), row = line % lines

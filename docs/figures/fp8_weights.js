@@ -1,4 +1,4 @@
-// Weights that fit e4m3, chapter 17: which warp computed the maximum first, which computed
+// Weights that fit e4m3, chapter 17, with the warps that computed the maximum first, those that computed
 // exponentials without it, and where weights were scaled down afterwards.
 import { boxes, flow_marks, group, rect, svg, text, triangles, WIDE, wrapped } from './draw.js'
 import { MEANING, reduce } from './fp8_weights_log.js'

@@ -1,4 +1,4 @@
-// The event log of chapter 23's kernel: how each warp of the first consumer processed each tile.
+// The event log of chapter 23's kernel shows how each warp of the first consumer processed each tile.
 
 const FORM = 'wgmma'
 
@@ -32,7 +32,7 @@ function tiles_of_warp(events) {
 
 export const MEANING = { k: 'looked', r: 'raised', b: 'blind', l: 'lowered' }
 
-// Block 0, consumer 0: a letter for each tile, of each of its four warps.
+// For block 0 and consumer 0, a letter for each tile, of each of its four warps.
 export function reduce({ events, hazards }) {
   if (hazards.length) throw new Error('a hazard')
   const mine = events.filter(({ block }) => block === 0)

@@ -14,7 +14,7 @@ const WHAT = {
 const DTYPES = { bf16: 'bf16', f32: 'fp32' }
 const TENSORS = { dQ: ['query', 'queries'], dK: ['key', 'keys'], dV: ['key', 'keys'] }
 
-// An error is a letter for its power of ten: a is below 10^-7, b below 10^-6, …, i is 1 and more.
+// An error is a letter for its power of ten, where a is below 10^-7, b below 10^-6, …, i is 1 and more.
 const LETTERS = 'abcdefghi', LOWEST = -8, NOT_FINITE = '!'
 const letter_of = (error) => error === null ? NOT_FINITE
   : LETTERS[Math.max(0, Math.min(LETTERS.length - 1, Math.floor(Math.log10(error)) - LOWEST))]

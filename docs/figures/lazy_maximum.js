@@ -1,5 +1,5 @@
-// The lazy maximum of chapter 08: m may be smaller than the true maximum, as long as no score of
-// the warp's 32 rows exceeds it by more than the limit.
+// The lazy maximum of chapter 08 means that m may be smaller than the true maximum, as long as no score of the
+// warp's 32 rows exceeds it by more than the limit.
 import { circle, el, line, path, rect, svg, text, WIDE } from './draw.js'
 
 const ROWS = 32, SCALES = [1, 4, 10, 30], SHAPE = '1,1,32,512,128'

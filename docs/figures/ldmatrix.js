@@ -1,4 +1,4 @@
-// ldmatrix: which lane provides the address of which row, and which lane receives which elements.
+// For ldmatrix, which lane provides the address of which row, and which lane receives which elements.
 import { COLOR, el, group, rect, svg, text, WIDE } from './draw.js'
 import { bottom_of, box, frame, H, LEFT, pair, piece_names, piece_of, places, right_of, TOP }
   from './warp_grid.js'
@@ -31,7 +31,7 @@ function given_by(load, lane) {
   return { matrix, row: rows.sort((a, b) => a - b).indexOf(lane) }
 }
 
-// Returns what a focus key selects: a row that a lane addresses, or an element in a register.
+// Returns what a focus key selects, which is a row that a lane addresses, or an element in a register.
 function pointed_at(load, key) {
   const [kind, place] = (key ?? '').split(':')
   if (kind === 'row' && load.addresses[+place]) return { lane: +place }
@@ -82,7 +82,7 @@ function becomes(load, register) {
   return `= ${name}${load.becomes.at(-1)[1] ? `, ${['first', 'second'][mma]} mma` : ''}`
 }
 
-// Draws K x2 next to K x4: the matrices that one instruction loads, and the number of instructions.
+// Draws K x2 next to K x4, with the matrices that one instruction loads, and the number of instructions.
 function draw_both(data, state, width) {
   const both = ['K x2', 'K x4'].map((wanted) => data.loads.find(({ name }) => name === wanted))
   const kernels = [['x2', '05'], ['x4', '06']], shown = width >= WIDE ? [0, 1] : [state.part === 'x2' ? 0 : 1]

@@ -34,7 +34,7 @@ function facts_of(data, { chapter }) {
   }
 }
 
-// Draws the zoom: one box of each level is enlarged at the next level.
+// Draws the zoom, in which one box of each level is enlarged at the next level.
 function draw_who(level, facts, { focus, chapter }, y, width) {
   const on = focus === level, { who, what } = facts,
     count = { grid: QUERIES / KERNELS[chapter].block_q, block: WARPS, warp: 32, mma: 1 }[level]

@@ -1,5 +1,5 @@
-// The loss of chapter 20's model over 2000 steps: intact and with each of five bugs, or with three
-// attention algorithms and several seeds. Measured, as means of 50 steps.
+// The loss of chapter 20's model over 2000 steps, intact and with each of five bugs, or with three attention
+// algorithms and several seeds. Measured, as means of 50 steps.
 import { el, line, path, rect, svg, text, WIDE } from './draw.js'
 
 const INTACT = 'tiled 0'

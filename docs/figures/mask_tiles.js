@@ -1,5 +1,5 @@
-// The tile map of chapter 09: which tiles of keys each tile of queries visits, in which order, and
-// which it masks, as recorded by the emulator.
+// The tile map of chapter 09 shows which tiles of keys each tile of queries visits, in which order, and which it
+// masks, as recorded by the emulator.
 import { el, group, line, path, rect, svg, text, WIDE } from './draw.js'
 
 const BLOCK_Q = 128, BLOCK_KV = 64  // the kernel's tile at D = 128
@@ -47,8 +47,8 @@ function seen_by(mask, { queries, keys }, query) {
   return [Math.max(first, 0), Math.min(end, keys)]
 }
 
-// Returns the map of a state: sequences of rows of cells, each { order (of the visit, from 1),
-// masked } or null.
+// Returns the map of a state, as sequences of rows of cells, each { order (of the visit, from 1), masked } or
+// null.
 function map_of(data, { mask, lengths }) {
   const bands = data[`${mask},${lengths}`].map((rows, sequence) => rows.map(({ block, columns, visits }, row) => {
     const cells = numbers(columns).map(() => null)

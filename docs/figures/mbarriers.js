@@ -1,5 +1,5 @@
-// Chapter 12's four mbarriers: their phases and parities, the missing arrivals and bytes, the
-// threads that start copies and the threads that wait.
+// Chapter 12's four mbarriers, with their phases and parities, the missing arrivals and bytes, the threads that
+// start copies and the threads that wait.
 import { boxes, circle, COLOR, el, flow_marks, flow_words, lines, rect, svg, text, triangles, WIDE, wrapped }
   from './draw.js'
 import { copies_of, mbarriers_of, reduce, state_of, wrong } from './mbarriers_log.js'
@@ -31,7 +31,7 @@ function rows_words({ matrix, at: [, first] }) {
   return `rows ${first} to ${end - 1}${zeros}`
 }
 
-// Returns the tile that a step multiplies or waits for: the last one that was requested there.
+// Returns the tile that a step multiplies or waits for, which is the last one that was requested there.
 const tile_at = (run, column) =>
   copies_of(run, run.columns[column].mbarrier).findLast((copy) => copy.column < column)
 
@@ -60,7 +60,7 @@ function describe_copy(run, mbarrier, copy) {
 // ---- drawing ----
 const LANE = 35, STRIP = 13, ROW = 17, PITCH = 21
 
-// Draws an mbarrier: its phases, and below them the tile of the current phase.
+// Draws an mbarrier with its phases, and below them the tile of the current phase.
 function draw_mbarrier({ run, state, x, middle, right, wide }, index, y) {
   const { name, matrix } = run.mbarriers[index], copies = copies_of(run, index), color = COLOR[matrix]
   const end_of = ({ end }) => end === null ? right : run.columns[end].kind === 'wait' ? middle(end) : x(end)

@@ -12,8 +12,8 @@ export function mbarriers_of({ events }) {
   })
 }
 
-// Returns the steps of a warp, each with its first and last event: it requests a tile (two
-// instructions), waits at an mbarrier, reaches the barrier, multiplies by a tile, stores.
+// Returns the steps of a warp, each with its first and last event. It requests a tile (two instructions), waits at
+// an mbarrier, reaches the barrier, multiplies by a tile, stores.
 function steps_of_warp(events, mbarriers, boxes) {
   const steps = [], tiles = {}
   const add = (event, step) => {
@@ -86,10 +86,10 @@ export function reduce({ events, hazards }, mbarriers) {
 
 // ---- descriptions of a run ----
 
-// Returns the copies that an mbarrier counts, one per phase, as columns: the step that starts it,
-// the wait for it, the steps that read the tile, and the end of its phase. The phase ends when a
-// thread has waited for it, because the emulator completes copies as late as possible. If no thread
-// waits, it ends when the next copy starts, or never (null).
+// Returns the copies that an mbarrier counts, one per phase, as columns, with the step that starts it, the wait
+// for it, the steps that read the tile, and the end of its phase. The phase ends when a thread has waited for it,
+// because the emulator completes copies as late as possible. If no thread waits, it ends when the next copy
+// starts, or never (null).
 export function copies_of({ columns }, mbarrier) {
   const own = columns.flatMap((step, column) => step.mbarrier === mbarrier ? [{ ...step, column }] : [])
   const asks = own.filter(({ kind }) => kind === 'ask')

@@ -9,8 +9,7 @@ const CUTS = [1, 2, 3, 4, 5]
 const command = (x, v) => ['ch01_toy_machine', 'attention', '--n', `${x.length}`, '--k', `${x}`, '--v',
   `${v}`, '--json', '{json}']
 
-// Returns the state at the end of chapter 01's attention, before the division: m in R1, l in R2, o
-// in R6.
+// Returns the state at the end of chapter 01's attention, before the division, with m in R1, l in R2, o in R6.
 function state_of({ steps, outputs }) {
   const end = steps.findIndex(({ instruction }) => instruction.startsWith('DIV'))
   const [, m, l, , , , o] = steps[end - 1].registers

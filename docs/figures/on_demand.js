@@ -1,4 +1,4 @@
-// Chapter 16's maximum on demand: which warp computed the maximum of which tile first, which
+// Chapter 16's maximum on demand, with the warp that computed the maximum of a tile first, the warp that
 // recomputed a tile, and the results of the votes between the rounds.
 import { boxes, flow_marks, group, line, lines, path, rect, svg, text, triangles, WIDE, wrapped } from './draw.js'
 import { cell, count_of, reduce, rounds_of, said_yes } from './on_demand_log.js'

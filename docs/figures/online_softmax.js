@@ -1,5 +1,4 @@
-// Online softmax: numbers arrive one after the other, and one multiplication corrects all old
-// terms.
+// In online softmax, numbers arrive one after the other, and one multiplication corrects all old terms.
 import { el, group, line, rect, svg, text, WIDE, wrapped } from './draw.js'
 
 const COUNT = 6
@@ -14,8 +13,8 @@ const PRESETS = {
 const OWN = { lowest: -4, highest: 8, top: 24, height: 66 }  // the scale for the reader's scores
 const LENGTHS = VALUES.map((_, i) => i + 1)
 
-// Returns the state after each key, from the steps of chapter 01's one-pass attention: m in R1, l
-// in R2, the unnormalized o in R6, the correction in R3, the new term in R0.
+// Returns the state after each key, from the steps of chapter 01's one-pass attention, with m in R1, l in R2, the
+// unnormalized o in R6, the correction in R3, the new term in R0.
 function states_of({ steps }) {
   const first = [...steps.keys()].filter((i) => steps[i].instruction.startsWith('LOAD k['))
   const end = steps.findIndex(({ instruction }) => instruction.startsWith('DIV'))
@@ -29,8 +28,8 @@ function states_of({ steps }) {
   })
 }
 
-// Returns the result of safe softmax for the first n numbers: m in R1, l in R2. Its second pass
-// leaves each term in R0.
+// Returns the result of safe softmax for the first n numbers, with m in R1, l in R2. Its second pass leaves each
+// term in R0.
 function safe_of({ steps, outputs, passes }) {
   const exponentials = steps.filter(({ instruction }) => instruction === 'EXP R0, R0')
   const [, m, l] = steps.at(-1).registers

@@ -1,5 +1,5 @@
-// Chapter 15's overlap: the work of a consumer's warps and the work that they started on the tensor
-// cores, compared with chapter 14's, and two consumers that take turns.
+// Chapter 15's overlap, with the work of a consumer's warps and the work that they started on the tensor cores,
+// compared with chapter 14's, and two consumers that take turns.
 import { boxes, el, flow_marks, flow_words, rect, round, svg, text, triangles, WIDE, wrapped } from './draw.js'
 import { length_of, reduce } from './overlap_log.js'
 import { box_at, scale } from './roles.js'

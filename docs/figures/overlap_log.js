@@ -1,5 +1,5 @@
 // Reduces the event logs of chapters 14 and 15 to the products that a consumer starts, its waits,
-// and its computations in between. The arrival of tiles is left out: they are assumed to be there.
+// and its computations in between. The arrival of tiles is left out, because they are assumed to be there.
 import { consumers_of, mine_of, products_of, settle } from './roles_log.js'
 
 // The drawn length of a step. It is not measured, because the log has an order but no times. A
@@ -87,7 +87,7 @@ export function reduce(log, consumers) {
   }
   take_turns(steps, lanes.flatMap((lane) => lane.groups), ({ kind, length }) => length ?? LENGTH[kind])
 
-  // A product: when it was started, when its end was known, and when it ran in between.
+  // A product, that is, when it was started, when its end was known, and when it ran in between.
   const products = ({ groups }) => [...new Set(groups.map(({ product, tile }) => `${product}${tile}`))].map((name) => {
     const own = groups.filter(({ product, tile }) => name === `${product}${tile}`)
     const runs = own.reduce((all, { from, to }) => all.at(-1)?.[1] === from - 1

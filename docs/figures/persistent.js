@@ -1,4 +1,4 @@
-// Which tiles six SMs compute when: a block for each tile, and blocks that stay. Recorded on an H100.
+// Which tiles six SMs compute when, with a block for each tile, and with blocks that stay. Recorded on an H100.
 import { el, line, rect, svg, text, WIDE } from './draw.js'
 
 const RUNS = [['block_per_tile', 'a block for each tile'], ['persistent', 'persistent blocks']]

@@ -1,5 +1,5 @@
-// Chapters 08 to 14 and their peers in long runs: a faster kernel gets a slower clock, because the
-// power is always at the card's limit.
+// Chapters 08 to 14 and their peers in long runs, where a faster kernel gets a slower clock, because the power is
+// always at the card's limit.
 import { el, flow_words, line, rect, shape_words, svg, text, WIDE, wrapped } from './draw.js'
 
 const RUNGS = [  // name in the measurements, in words, color

@@ -32,11 +32,11 @@ export function read_csv(text) {
   }
 }
 
-// Returns the output of a command: the JSON file that it wrote to the word {json}, or its printed
-// output. A program is a name in `bin` or a path relative to the root, and runs in the root. A word
-// that is a function returns the rows of a matrix and is replaced by a .npy file of them. Throws if
-// the program fails. With --break, exit status 1 (ran, and the result was wrong) is the expected
-// one. A single word that ends in .csv is a stored measurement, relative to the root.
+// Returns the output of a command, which is the JSON file that it wrote to the word {json}, or its printed output.
+// A program is a name in `bin` or a path relative to the root, and runs in the root. A word that is a function
+// returns the rows of a matrix and is replaced by a .npy file of them. Throws if the program fails. With --break,
+// exit status 1 (ran, and the result was wrong) is the expected one. A single word that ends in .csv is a stored
+// measurement, relative to the root.
 export function output_of([program, ...words], bin = BIN) {
   if (!words.length && program.endsWith('.csv')) return read_csv(readFileSync(join(ROOT, program), 'utf8'))
   const folder = mkdtempSync(join(tmpdir(), 'figure-'))

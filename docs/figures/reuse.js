@@ -1,8 +1,8 @@
-// The uses of one fragment of K: chapter 07's warps have 16 rows each, chapter 08's 32.
+// The uses of one fragment of K, where chapter 07's warps have 16 rows each, chapter 08's 32.
 import { el, line, rect, svg, text, WIDE } from './draw.js'
 
 const SHAPE = '1,1,128,512,128'
-const KERNELS = {  // rows of queries per warp and per block; a test compares them with the sources
+const KERNELS = {  // rows of queries per warp and per block, which a test compares them with the sources
   ch07: { program: 'ch07_better_pipelining', rows: 16, block: 64, title: 'chapter 07' },
   ch08: { program: 'ch08_fewer_instructions', rows: 32, block: 128, title: 'chapter 08' },
 }

@@ -1,4 +1,4 @@
-// Chapter 14's roles: the steps of the producer and the consumers, and the buffers between them.
+// Chapter 14's roles, with the steps of the producer and the consumers, and the buffers between them.
 import { boxes, circle, COLOR, el, flow_marks, flow_words, rect, round, svg, text, triangles, WIDE, wrapped }
   from './draw.js'
 import { arrivals_of, buffers_of, fills_of, length_of, reduce, state_of, step_at } from './roles_log.js'
@@ -10,7 +10,7 @@ const SHORT_LANES = ['prod.', 'cons. 0', 'cons. 1', 'cons. 2']
 const LANE = 27, BUFFER = 25, ROW = 19
 
 const run_of = (data, { broken }) => data.runs[broken]
-// Returns the scale of a drawing of `steps` steps: the left margin, the width of a step, and x of a
+// Returns the scale of a drawing of `steps` steps, which is the left margin, the width of a step, and x of a
 // moment and the reverse.
 export function scale(steps, width) {
   const left = width >= WIDE ? 76 : 50, unit = (width - 4 - left) / steps
@@ -74,7 +74,7 @@ function draw_lane({ data, run, x, unit, wide, right }, steps, lane, y) {
   ]
 }
 
-// Draws a buffer: its tiles, from the request until the last read, and their readers.
+// Draws a buffer with its tiles, from the request until the last read, and their readers.
 function draw_buffer({ data, run, state, x, right }, buffer, y) {
   const { name, matrix } = data.buffers[buffer], color = COLOR[matrix], key = (i) => `fill:${buffer}:${i}`
   const fills = fills_of(run, buffer)

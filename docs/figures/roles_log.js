@@ -93,8 +93,8 @@ function place_steps(lanes, late) {
   settle(all, ({ kind }) => LENGTH[kind])
 }
 
-// Returns [from, to] of each step, as early as possible: it starts after its predecessors, and does
-// not end before the steps that it waits for.
+// Returns [from, to] of each step, as early as possible, so that it starts after its predecessors, and does not
+// end before the steps that it waits for.
 export function settle(all, length_of) {
   for (const step of all) Object.assign(step, { from: 0, to: 0 })
   const end = (steps) => Math.max(-1, ...steps.map(({ to }) => to)) + 1
@@ -168,8 +168,8 @@ export const arrivals_of = ({ lanes }) => {
     arrives === one.arrives && buffer === one.buffer).length))
 }
 
-// Returns a buffer at the end of a moment: its tile, the current phases of `full` and `empty`, and
-// the number of missing arrivals of `empty`.
+// Returns a buffer at the end of a moment, that is, its tile, the current phases of `full` and `empty`, and the
+// number of missing arrivals of `empty`.
 export function state_of(run, buffer, now) {
   const fills = fills_of(run, buffer), asked = fills.filter((fill) => fill.asked <= now), each = arrivals_of(run)
   const arrived = run.lanes.flat().filter((step) =>

@@ -1,5 +1,4 @@
-// The utilization of a GPU by the number of splits: waves of blocks, of which the last one is
-// rarely full.
+// The utilization of a GPU by the number of splits, in waves of blocks, of which the last one is rarely full.
 import { el, line, rect, svg, text, WIDE } from './draw.js'
 
 const ITEMS = [1, 2, 8, 24, 64, 128], MACHINE = 132, TILES = 1024

@@ -1,5 +1,5 @@
-// The two systolic arrays of chapter 18, cycle by cycle: the content of each cell, the next inputs,
-// the outputs so far.
+// The two systolic arrays of chapter 18, cycle by cycle, with the content of each cell, the next inputs, the
+// outputs so far.
 import { el, group, rect, svg, text, WIDE } from './draw.js'
 import { after_cycle, case_of, cases_of, DATAFLOWS, entering, heard, label_of, live, problem_of, SIZES,
   sources } from './systolic_model.js'
@@ -24,7 +24,7 @@ function draw_queues(one, cycle, { x, y, cell, ahead, step }) {
   return parts
 }
 
-// Draws a cell: the stationary value at the top, the moving value below it, the sum at the bottom.
+// Draws a cell, with the stationary value at the top, the moving value below it, the sum at the bottom.
 function draw_cell(one, now, k, n, { width, height }, focus) {
   const held = now.cells[k][n], busy = held.busy, on = focus === `${k},${n}`
   const weight = one.dataflow === 'weight'

@@ -17,10 +17,10 @@ export const sources = Object.fromEntries(CASES.map((one) => [key_of(one), ['ch1
   '--m', `${one.m}`, '--k', `${one.k}`, '--n', `${one.n}`, '--dataflow', one.dataflow, '--trace',
   ...one.stagger ? [] : ['--break', 'no-stagger'], '--json', '{json}']]))
 
-const indices = (name) => [+name[1], +name[2]]  // a01: sizes are below 10
+const indices = (name) => [+name[1], +name[2]]  // a01, as sizes are below 10
 
-// Returns the steps in compact form: for each cycle [row, column, m, k, n, sum] of each cell that
-// multiplies a_mk and b_kn.
+// Returns the steps in compact form, for each cycle [row, column, m, k, n, sum] of each cell that multiplies a_mk
+// and b_kn.
 const case_from = (one, { trace, c, check }) => ({ ...one, wrong: !check.passed, results: c,
   steps: trace.map(({ cells }) => cells.map(({ row, col, a, b, after }) => {
     const [m, k] = indices(a), [, n] = indices(b)
@@ -60,14 +60,13 @@ export function case_of(data, state) {
 
 export const label_of = (matrix, row, col) => `${matrix}${row}${col}`
 
-// Returns the numbers that enter the array in a cycle: A's from the left, B's from the top (if B
-// moves).
+// Returns the numbers that enter the array in a cycle, A's from the left, B's from the top (if B moves).
 export const entering = (one, cycle) => (one.steps[cycle] ?? []).flatMap(([row, col, m, k, n]) => [
   ...col === 0 ? [{ from: 'left', lane: row, name: label_of('a', m, k) }] : [],
   ...row === 0 && one.dataflow === 'output' ? [{ from: 'top', lane: col, name: label_of('b', k, n) }] : []])
 
-// Returns the state after a cycle: the content of each cell, the results below the array, and the
-// newest of them.
+// Returns the state after a cycle, which is the content of each cell, the results below the array, and the newest
+// of them.
 export function after_cycle(one, cycle) {
   const cells = Array.from({ length: one.rows }, () => Array.from({ length: one.cols }, () => ({ busy: false })))
   const results = one.results.map((row) => row.map(() => undefined)), fresh = new Set()

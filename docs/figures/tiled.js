@@ -1,4 +1,4 @@
-// The tiled loop in one picture: the current row of tiles, and the content of fast memory.
+// The tiled loop in one picture, with the current row of tiles, and the content of fast memory.
 import { el, line, path, rect, svg, text, WIDE } from './draw.js'
 
 const BYTES = 4, LENGTH = 256, BLOCK = 64, TILES = LENGTH / BLOCK

@@ -115,7 +115,7 @@ function draw_table(one, { order, far, all }, width, most) {
     text(width, 11, 'in the end', head), rows]
 }
 
-// Draws the totals of the three orders: one bar each, by matrix.
+// Draws the totals of the three orders, one bar each, by matrix.
 function draw_totals(one, width, wide) {
   const totals = Object.keys(ORDERS).map((order) => ({ order, all: stand(one, order, 1).all,
     total: one.orders[order].read + one.orders[order].written }))

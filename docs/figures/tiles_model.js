@@ -43,7 +43,7 @@ export const cases_of = (outputs) =>
   Object.fromEntries(CASES.map((one) => [key_of(one), case_from(outputs[key_of(one)])]))
 
 // ---- the reader's sizes, counted in the page ----
-const MOST = 400  // pairs of tiles: more is no picture
+const MOST = 400  // pairs of tiles, as more is no picture
 const asked = ({ sizes, causal }) => {
   const [length, dim, block_q, block_kv] = sizes.trim().split(/[\s,]+/)
   const pairs = tiles_in(length, block_q) * tiles_in(length, block_kv)  // the program refuses NaN
@@ -75,9 +75,8 @@ export const steps_in = (data, state) =>
   Math.max(...panels_of(state).map((order) => case_of(data, state).orders[order].steps.length))
 export const label_of = (matrix, order) => matrix === 'm, l' && order !== 'keys_outside' ? 'LSE' : matrix
 
-// Returns an order at step `step`, counted from 1: the tiles i and j, its transfers (loads,
-// stores), the content of fast memory, the steps before, and by matrix [read, written] so far and
-// in total.
+// Returns an order at step `step`, counted from 1, with the tiles i and j, its transfers (loads, stores), the
+// content of fast memory, the steps before, and by matrix [read, written] so far and in total.
 export function stand(one, order, step) {
   const { steps, kinds, fast_memory } = one.orders[order]
   const far = Object.fromEntries(MATRICES.map((matrix) => [matrix, [0, 0]]))

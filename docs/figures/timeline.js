@@ -1,5 +1,4 @@
-// The operations in flight while a warp multiplies: copies, waits, barriers and mma of chapters 04
-// to 08.
+// The operations in flight while a warp multiplies, that is, copies, waits, barriers and mma of chapters 04 to 08.
 import { boxes, circle, COLOR, el, flow_marks, flow_words, line, lines, rect, round, svg, text, triangles, WIDE }
   from './draw.js'
 import { barriers_around, count, describe_copy, doing, end_of, in_flight, listed, meanwhile, missing_in,
@@ -64,7 +63,7 @@ function scale(run, width) {
 // ---- drawing ----
 const LANE = 34, BAR = 14, ROW = 18, PITCH = 24
 
-// Draws one buffer of shared memory: the copies to it and the reads from it.
+// Draws one buffer of shared memory, with the copies to it and the reads from it.
 function draw_lane({ run, track, state, x, wide }, lane, y) {
   const here = track.copies.flatMap((copy, index) => copy.parts
     .filter(({ lanes }) => lanes.includes(lane)).map((part) => ({ copy, index, part })))

@@ -154,8 +154,7 @@ export function doing(track, step) {
   }[letter]()
 }
 
-// Returns the range of another warp while the chosen one is at its step: between the same two
-// barriers.
+// Returns the range of another warp while the chosen one is at its step, between the same two barriers.
 export function somewhere(run, state, other) {
   const passed = count(track_of(run, state.warp).code, 'b', 0, state.step)
   const { code } = track_of(run, other), barriers = places(code, 'b')

@@ -1,6 +1,6 @@
-// The toy machine, one instruction at a time: the content of each register with its origin and
-// lifetime, and the cost so far. Every number and formula comes from ch01_toy_machine: stored
-// output, or the output in the page for the reader's program.
+// The toy machine, one instruction at a time, with the content of each register with its origin and lifetime, and
+// the cost so far. Every number and formula comes from ch01_toy_machine: stored output, or the output in the page
+// for the reader's program.
 import { el, group, line, rect, svg, text, WIDE } from './draw.js'
 import { computed, computes, draw_compute, draw_cost, draw_dram, draw_links, draw_listing, draw_problem,
   draw_registers, shortened } from './toy_machine_draw.js'
@@ -20,7 +20,7 @@ const kept = (source, { machine, register_count, arrays, steps, check }) => ({ s
     line, reads, ...cell && { cell }, ...writes !== undefined && { writes, number, symbol: symbols[writes] },
     ...formula && { formula } })) })
 
-// Returns two commands for each program: one for its text, one to run it.
+// Returns two commands for each program, one for its text and one to run it.
 const sources_of = (name) => ({ [`${name}_text`]: ['ch01_toy_machine', 'run', name, '--print'],
   [name]: ['ch01_toy_machine', 'run', name, '--json', '{json}'] })
 const optimum_of = (count) => ({ [`best_${count}`]: ['ch01_toy_machine', 'optimum', '--registers', `${count}`, '--json', '{json}'] })

@@ -1,4 +1,4 @@
-// Runs the chapters' programs from WebAssembly: in Node, in a worker of the page.
+// Runs the chapters' programs from WebAssembly, in Node, in a worker of the page.
 //
 //   const programs = new Programs(await WebAssembly.compile(bytes))   // of the module_of(request).wasm
 //   programs.run({ chapter: 4, shape: [1, 1, 64, 128, 64], breaks: ['missing-barrier'], events: 100 })
@@ -143,9 +143,8 @@ class Instance {
     return 0
   }
 
-  // Runs fibers, one after the other, until the main stack continues. A context has the format of
-  // fiber.cpp: asyncify's two words, the stack pointer, whether it has started, whether it is the
-  // main one.
+  // Runs fibers, one after the other, until the main stack continues. A context has the format of fiber.cpp, that
+  // is, asyncify's two words, the stack pointer, whether it has started, whether it is the main one.
   runFibers() {
     const e = this.exports, stack = e.__stack_pointer, main = stack.value
     for (;;) {

@@ -1,6 +1,6 @@
-// node docs/wasm/run.mjs REQUEST: runs a chapter's program as WebAssembly. REQUEST is JSON with the
-// keys of host.mjs (the stub of an exercise is read here). Prints the answer as JSON, without
-// outputs. The exit status is the program's.
+// node docs/wasm/run.mjs REQUEST runs a chapter's program as WebAssembly. REQUEST is JSON with the keys of
+// host.mjs (the stub of an exercise is read here). Prints the answer as JSON, without outputs. The exit status is
+// the program's.
 import { readFileSync } from 'node:fs'
 import { Programs } from './host.mjs'
 import { EXERCISES, module_of } from './modules.mjs'

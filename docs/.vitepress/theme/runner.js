@@ -23,7 +23,7 @@ export class Runner {
   seconds = ref(-1)  // run time so far, once it is long enough to show
   #worker
   #given  // names of the modules that the worker has
-  #waiting = []  // requests without an answer; the worker answers them in order
+  #waiting = []  // requests without an answer, as the worker answers them in order
   #runs = 0
   #round = 0  // number of cancelled rounds
 

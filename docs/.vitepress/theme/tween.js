@@ -1,5 +1,5 @@
-// Animates the change from one drawing to another. Only elements that keep their shape move: the
-// same tag at the same place among equal neighbours. All others change at once.
+// Animates the change from one drawing to another. Only elements that keep their shape move, which have the same
+// tag at the same place among equal neighbours. All others change at once.
 const DURATION = 250  // ms
 const MOVING = ['x', 'y', 'width', 'height', 'cx', 'cy', 'r', 'x1', 'y1', 'x2', 'y2', 'transform', 'd']
 const NUMBERS = /-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/g
