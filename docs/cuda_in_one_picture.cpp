@@ -1,4 +1,4 @@
-// A first kernel, for docs/cuda-in-one-picture.md: adds up numbers, 128 to a block, on the
+// A first kernel, for docs/cuda-in-one-picture.md. It adds up numbers, 128 per block, on the
 // emulator.
 //
 //   cuda_in_one_picture                      300 numbers, three blocks
@@ -74,7 +74,7 @@ int program(int argc, char** argv) {
     if (block < 4 || !agrees)
       std::printf(
           "block %lld: %g%s\n", static_cast<long long>(block), std::abs(sums[block]),
-          agrees ? "" : ", wrong");  // abs: a NaN has a sign too, and its sign is no information
+          agrees ? "" : ", wrong");  // abs, because a NaN has a sign too, which is no information
   }
   std::printf("%lld shuffles, %lld barriers, %lld sectors read\n",
               static_cast<long long>(report.counters.shuffle_instructions),

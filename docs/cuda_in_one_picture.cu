@@ -1,4 +1,4 @@
-// A first kernel, for docs/cuda-in-one-picture.md: adds up 1 + 2 + … + N, 128 numbers to a block.
+// A first kernel, for docs/cuda-in-one-picture.md. It adds up 1 + 2 + … + N, 128 numbers per block.
 //
 //   ./learn cuda docs/cuda_in_one_picture.cu                      300 numbers, three blocks
 //   ./learn cuda docs/cuda_in_one_picture.cu -D WITHOUT_BARRIER   thread 0 may read too early
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
     for (int i = block * NUM_THREADS; i < n && i < (block + 1) * NUM_THREADS; ++i) exact += i + 1;
     const bool agrees = std::abs(sums[block] - exact) <= 1e-6 * exact;  // false for a NaN
     correct = correct && agrees;
-    // abs: a NaN has a sign, which is no information
+    // abs, because a NaN has a sign, which is no information
     if (block < 4 || !agrees)
       std::printf("block %d: %g%s\n", block, std::abs(sums[block]), agrees ? "" : ", wrong");
   }

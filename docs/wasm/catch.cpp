@@ -69,7 +69,8 @@ extern "C" {
 struct {
   uint32_t landing_pad;
   const uint8_t* table;  // the function's table, in the format of Itanium C++
-  uint32_t selector;     // index of the type in the table; 0: none, clean up and continue
+  uint32_t
+      selector;  // index of the type in the table, or 0 for none, that is, clean up and continue
 } __wasm_lpad_context;
 
 int _Unwind_CallPersonality(void* object) {
@@ -81,7 +82,7 @@ int _Unwind_CallPersonality(void* object) {
     const auto offset = number(at, false);
     types = reinterpret_cast<Type* const*>(at + offset);
   }
-  ++at;  // the encoding of the pads: LEB128
+  ++at;  // the encoding of the pads, LEB128
   const auto pads_bytes = number(at, false);
   const uint8_t* const actions = at + pads_bytes;
   int64_t action = 0;

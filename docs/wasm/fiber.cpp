@@ -1,8 +1,8 @@
 // Fibers in WebAssembly. A program cannot access its call stack there. Binaryen's asyncify
 // therefore unwinds a fiber that stops and saves its frames, and calls the fiber again from its
 // entry when it continues. host.mjs calls the fibers in a loop. Frames of the program itself are
-// below that loop and need no saving. The stack in linear memory (__stack_pointer) is not moved:
-// each fiber has one, and the frames saved by asyncify are below it.
+// below that loop and need no saving. The stack in linear memory (__stack_pointer) is not moved,
+// because each fiber has one, and the frames saved by asyncify are below it.
 
 #include "common/simt/fiber.hpp"
 
@@ -26,7 +26,7 @@ constexpr uint32_t kCanary = 0x0ddba11u;
 // At the bottom of the fiber's stack. host.mjs uses the first five fields, and
 // docs/editor/fibers.mjs six.
 struct Context {
-  uint32_t saved_at, saved_end;  // used by asyncify: where the next frame goes, and the end
+  uint32_t saved_at, saved_end;  // used by asyncify, where the next frame goes, and the end
   uint32_t stack_pointer;
   uint32_t started;
   uint32_t is_main;

@@ -31,8 +31,8 @@ void write_file(const std::string& path, std::string_view bytes) {
 
 bool std::filesystem::exists(std::string_view path) { return fa::files.contains(path); }
 
-/// Adds a file for the next run: its name, a zero, its content, `count` bytes in total. Frees the
-/// bytes.
+/// Adds a file for the next run, which is its name, a zero, its content, `count` bytes in total.
+/// Frees the bytes.
 extern "C" __attribute__((export_name("fa_give_file"))) void fa_give_file(char* bytes,
                                                                           size_t count) {
   const std::string name = bytes;

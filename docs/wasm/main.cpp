@@ -1,4 +1,4 @@
-// The module's only entry: runs a program's main() with the words of a command line. host.mjs
+// The module's only entry. Runs a program's main() with the words of a command line. host.mjs
 // receives what it prints and writes.
 
 #include <iostream>

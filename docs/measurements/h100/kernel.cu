@@ -88,7 +88,8 @@ extern "C" int run(void* q, void* k, void* v, void* o, int64_t batch, int64_t he
 }
 #endif
 
-#ifdef FP8  // the attention alone: `prepare` quantizes, and `attend` may then be called many times
+#ifdef FP8  // the attention alone, as `prepare` quantizes, and `attend` may then be called many
+            // times
 namespace {
 gpu::ch23::Params prepared;
 }

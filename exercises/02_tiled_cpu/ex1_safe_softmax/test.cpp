@@ -26,8 +26,8 @@ struct Way {
            : is("max-starts-at-zero")     ? std::max(m, 0.0f)
                                           : m;
   }
-  // What overflows depends on the type, because std::exp of a float is a float, but exp without
-  // std:: a double.
+  // The type decides what overflows, because std::exp of a float is a float, but exp without std::
+  // a double.
   double term(float x, float m) const {
     return is("no-max-in-double")        ? std::exp(static_cast<double>(x))
            : is("no-max")                ? std::exp(x)
