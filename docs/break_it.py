@@ -346,7 +346,7 @@ def by_length(name, demo, chapter, program, folder):
 
 
 def paragraph(title, text):
-    return textwrap.fill(f"{title:10}{text}", 96, initial_indent="  ",
+    return textwrap.fill(f"{title:10}{text}", 80, initial_indent="  ",
                          subsequent_indent=" " * 12).splitlines()
 
 
