@@ -199,7 +199,7 @@ class Checker:
         self.links = 0
         self.numbers = 0
         self._anchors: Dict[Path, Dict[str, List[str]]] = {}
-        self._outputs: Dict[Tuple[Path, str], str] = {}
+        self._outputs: Dict[Tuple[Path, str, int], List[str]] = {}
 
     def shown(self, path: Path) -> str:
         return os.path.relpath(path, self.root)
@@ -231,13 +231,19 @@ class Checker:
         return anchors[name]
 
     def printed_output(self, page: Path, command: str, exit_code: int) -> List[str]:
+        at = (page.parent, command, exit_code)
+        if at not in self._outputs:
+            self._outputs[at] = self.run(*at)
+        return self._outputs[at]
+
+    def run(self, folder: Path, command: str, exit_code: int) -> List[str]:
         if command.startswith("emucuda ") and not (self.bin_dir / "emucuda").exists():
             raise NotBuilt(command)
         environment = dict(os.environ, LC_ALL="C.UTF-8", TERM="dumb", NO_COLOR="1", COLUMNS="100",
                            FA_HIDE_TIMES="1",  # our programs then print nothing that varies
                            PATH=str(self.bin_dir) + os.pathsep + os.environ.get("PATH", ""))
         try:
-            result = subprocess.run(command, shell=True, cwd=page.parent, env=environment,
+            result = subprocess.run(command, shell=True, cwd=folder, env=environment,
                                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                     stderr=subprocess.STDOUT, timeout=RUN_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -329,14 +335,10 @@ class Checker:
             if not path.is_file() or self.root not in path.parents:
                 raise Unsourced(f"source: {where}: no such file")
             return path.read_text(encoding="utf-8")
-        at = (page.parent, where)
-        if at not in self._outputs:
-            try:
-                output = self.printed_output(page, where[2:], 0)
-            except Problem as problem:
-                raise Unsourced(str(problem)) from None
-            self._outputs[at] = "\n".join(output[1:])
-        return self._outputs[at]
+        try:
+            return "\n".join(self.printed_output(page, where[2:], 0)[1:])
+        except Problem as problem:
+            raise Unsourced(str(problem)) from None
 
     def check_links(self, page: Path, number: int, line: str) -> None:
         line = re.sub(r"(`+).+?\1", "", line)  # code is not a link

@@ -46,9 +46,8 @@ void Block::begin(int index, int rank) {
                         launch_.run.granule_bytes);
   }
   global_log_.begin(index, static_cast<int>(warps_.size()));
-  async_global_.clear();
-  async_begin_ = std::numeric_limits<uint64_t>::max();
-  async_end_ = 0;
+  async_reads_.clear();
+  async_writes_.clear();
   traffic_.begin_block(index, static_cast<int>(warps_.size()));
   state_ = State::kWaiting;
   aborting_ = polling_ = false;
@@ -432,11 +431,12 @@ void Block::note_async_global(const Thread& thread, GlobalUse use, const Site& s
     global_log_.add_engine(use, site, engine, time, clock.foreign, begin,
                            static_cast<uint32_t>(bytes));
   }
-  async_begin_ = std::min(async_begin_, begin);
-  async_end_ = std::max(async_end_, begin + bytes);
+  AsyncUses& uses = use == GlobalUse::kRead ? async_reads_ : async_writes_;
+  uses.begin = std::min(uses.begin, begin);
+  uses.end = std::max(uses.end, begin + bytes);
   const uint32_t issue_time = thread.warp->time;
-  if (!async_global_.empty()) {
-    AsyncGlobal& last = async_global_.back();
+  if (!uses.all.empty()) {
+    AsyncGlobal& last = uses.all.back();
     if (last.end == begin && last.use == use && last.engine == engine && last.time == time &&
         last.thread == thread.index && last.issue_time == issue_time &&
         same_site(last.site, site)) {
@@ -444,16 +444,15 @@ void Block::note_async_global(const Thread& thread, GlobalUse use, const Site& s
       return;
     }
   }
-  async_global_.push_back(
-      {begin, begin + bytes, use, engine, thread.index, time, issue_time, site});
+  uses.all.push_back({begin, begin + bytes, use, engine, thread.index, time, issue_time, site});
 }
 
-void Block::find_async_global(const Thread& thread, GlobalUse use, const Site& site, uint64_t begin,
-                              uint64_t end) {
+void Block::find_async_global(const AsyncUses& uses, const Thread& thread, GlobalUse use,
+                              const Site& site, uint64_t begin, uint64_t end) {
   const Observer observes = observer(thread);
-  for (const AsyncGlobal& one : async_global_) {
+  for (const AsyncGlobal& one : uses.all) {
     if (begin >= one.end || end <= one.begin) continue;
-    if (one.use == use && use != GlobalUse::kWrite) continue;  // two reads, or two atomic accesses
+    if (one.use == use && use == GlobalUse::kAtomic) continue;
     if (!observes.knows(one.thread, one.issue_time) ||
         observes.knows_engine(one.engine, one.time)) {
       continue;

@@ -272,8 +272,13 @@ class Block {
   void check_async_global(const Thread& thread, GlobalUse use, const Site& site, const void* p,
                           size_t bytes) {
     const auto begin = reinterpret_cast<uint64_t>(p);
-    if (begin < async_end_ && begin + bytes > async_begin_) [[unlikely]]
-      find_async_global(thread, use, site, begin, begin + bytes);
+    const auto overlap = [&](const AsyncUses& uses) {
+      return begin < uses.end && begin + bytes > uses.begin;
+    };
+    if (overlap(async_writes_)) [[unlikely]]
+      find_async_global(async_writes_, thread, use, site, begin, begin + bytes);
+    if (use != GlobalUse::kRead && overlap(async_reads_)) [[unlikely]]
+      find_async_global(async_reads_, thread, use, site, begin, begin + bytes);
   }
   std::vector<BlockLog>& global_logs() { return global_logs_; }
 
@@ -398,15 +403,23 @@ class Block {
     uint32_t time, issue_time;  // clocks of the engine and the thread's warp
     Site site;
   };
-  void find_async_global(const Thread& thread, GlobalUse use, const Site& site, uint64_t begin,
-                         uint64_t end);
+  struct AsyncUses {
+    std::vector<AsyncGlobal> all;
+    uint64_t begin = std::numeric_limits<uint64_t>::max(), end = 0;  // lowest begin, highest end
+
+    void clear() {  // keeps the vector's memory
+      all.clear();
+      begin = std::numeric_limits<uint64_t>::max();
+      end = 0;
+    }
+  };
+  void find_async_global(const AsyncUses& uses, const Thread& thread, GlobalUse use,
+                         const Site& site, uint64_t begin, uint64_t end);
 
   BlockLog global_log_;
-  std::vector<AsyncGlobal> async_global_;
-  uint64_t async_begin_ = std::numeric_limits<uint64_t>::max(),
-           async_end_ = 0;             // the lowest begin, the highest end
-  std::vector<BlockLog> global_logs_;  // logs of finished blocks
-  std::deque<SyncSite> sync_sites_;    // places that any block on this CPU thread has reached
+  AsyncUses async_reads_, async_writes_;  // apart, because reads do not have to be ordered
+  std::vector<BlockLog> global_logs_;     // logs of finished blocks
+  std::deque<SyncSite> sync_sites_;       // places that any block on this CPU thread has reached
   Barrier barriers_[kNumBarriers];
   uint32_t at_cluster_sync_ = 0;   // bit i: warp i waits there
   Site parted_, parted_too_;       // first two different places at which warps met in one
