@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "common/check.hpp"
@@ -10,6 +9,7 @@
 #include "common/parallel.hpp"
 #include "common/reference.hpp"
 #include "common/scores.hpp"
+#include "common/text.hpp"
 
 namespace fa {
 namespace {
@@ -120,20 +120,17 @@ Verdict check_rounding(const Tensors& asked, const Problem& rounded, uint64_t se
   const Accuracy accuracy = accuracy_of(asked, rounded, asked.o, seed);
   const nlohmann::json& bound = (*verdict.report)["rms_bound"];  // null if it is not a number
   const bool as_expected = accuracy.passed(bound.is_number() ? bound.get<double>() : std::nan(""));
-  char text[200];
-  std::snprintf(text, sizeof text,
-                "\nagainst the inputs before rounding:\nrms error %.2e, expected %.2e, cosine %.6f",
-                unsigned_nan(accuracy.rmse), accuracy.rmse_expected, unsigned_nan(accuracy.cosine));
-  verdict.text += text;
+  verdict.text +=
+      text("\nagainst the inputs before rounding:\nrms error %.2e, expected %.2e, cosine %.6f",
+           unsigned_nan(accuracy.rmse), accuracy.rmse_expected, unsigned_nan(accuracy.cosine));
   const std::string passed = "passed";
   const bool kernel_is_right = verdict.passed;
   if (kernel_is_right && !as_expected)  // the verdict's first word is that on all
     verdict.text.replace(0, passed.size(), "INCONCLUSIVE");
   if (!accuracy.conclusive()) {
-    std::snprintf(text, sizeof text,
-                  "\nrounding moves a score by %.1f: by more than 1 nothing is left of softmax",
-                  accuracy.score_error);
-    verdict.text += text;
+    verdict.text +=
+        text("\nrounding moves a score by %.1f: by more than 1 nothing is left of softmax",
+             accuracy.score_error);
   } else if (!as_expected && kernel_is_right) {
     verdict.text += "\nO is right for the rounded inputs; the errors of this rounding add up";
   } else if (!as_expected) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -12,6 +11,7 @@
 #include "common/gradients.hpp"
 #include "common/json_report.hpp"
 #include "common/parallel.hpp"
+#include "common/text.hpp"
 
 namespace fa {
 namespace {
@@ -153,9 +153,7 @@ std::vector<int64_t> index_of(int64_t flat, const std::vector<int64_t>& shape) {
 }
 
 std::string formatted(const char* format, double number) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, unsigned_nan(number));
-  return text;
+  return text(format, unsigned_nan(number));
 }
 
 std::string what_is_wrong(const NamedGradient& gradient) {

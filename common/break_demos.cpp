@@ -1,7 +1,6 @@
 #include "common/break_demos.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -10,6 +9,7 @@
 
 #include "common/error.hpp"
 #include "common/parse.hpp"
+#include "common/text.hpp"
 
 namespace fa {
 namespace {
@@ -151,9 +151,7 @@ std::string described(const RunResult& result) {
     text = "the check fails";
   }
   if (result.nonfinite == 0 && result.elements > 0) {
-    char number[40];
-    std::snprintf(number, sizeof number, ", largest error %.2g", result.max_abs_error);
-    text += number;
+    text += fa::text(", largest error %.2g", result.max_abs_error);
   }
   if (result.hazards.empty()) return text;
   const std::set<std::string> kinds(result.hazards.begin(), result.hazards.end());

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "common/parallel.hpp"
 #include "common/reference.hpp"
 #include "common/tensor_core.hpp"
+#include "common/text.hpp"
 
 namespace fa {
 namespace {
@@ -34,16 +34,14 @@ std::string index_text(int64_t flat, const Shape& shape, bool is_lse) {
 }
 
 std::string describe(const Comparison& result, const Shape& shape, const char* name, bool is_lse) {
-  char text[256];
   if (!result.same_shape) return std::string(name) + " has the wrong shape";
   if (result.mismatches == 0) return "";
-  std::snprintf(text, sizeof text,
-                "%s%s: expected %.9g, got %.9g; %lld of %lld checked elements are wrong, %lld of "
-                "them not finite",
-                name, index_text(result.first_bad, shape, is_lse).c_str(), result.expected,
-                unsigned_nan(result.got), static_cast<long long>(result.mismatches),
-                static_cast<long long>(result.elements), static_cast<long long>(result.nonfinite));
-  return text;
+  return text(
+      "%s%s: expected %.9g, got %.9g; %lld of %lld checked elements are wrong, %lld of "
+      "them not finite",
+      name, index_text(result.first_bad, shape, is_lse).c_str(), result.expected,
+      unsigned_nan(result.got), static_cast<long long>(result.mismatches),
+      static_cast<long long>(result.elements), static_cast<long long>(result.nonfinite));
 }
 
 // Returns the first wrong element of O, or else of LSE, as tensor, index, expected, got; or null.
@@ -264,12 +262,10 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
   for (const double mean : problem.v_mean)
     largest_v = max_keeping_nan(std::abs(mean) + largest(problem.v), largest_v);
   if (result.o.nonfinite > 0 && !(largest_v <= safe)) {
-    char text[200];
-    std::snprintf(text, sizeof text,
-                  "V of up to %.2g: its sum over %lld keys, before the division, can pass 3.4e38, "
-                  "the largest fp32 number;\nwith V up to %.1e it cannot",
-                  largest_v, static_cast<long long>(shape.kv), safe);
-    result.cause = text;
+    result.cause = text(
+        "V of up to %.2g: its sum over %lld keys, before the division, can pass 3.4e38, "
+        "the largest fp32 number;\nwith V up to %.1e it cannot",
+        largest_v, static_cast<long long>(shape.kv), safe);
   }
   if (!result.agrees() && result.o.nonfinite == 0 && one_ulp <= smallest) {
     result.cause =
@@ -281,26 +277,23 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
 }
 
 std::string describe(const CheckResult& result, const Shape& shape) {
-  char text[256];
-  std::snprintf(text, sizeof text, "%s: max error %.1e, bound %.1e, %lld of %lld rows",
-                result.passed()       ? "passed"
-                : result.inconclusive ? "INCONCLUSIVE"
-                                      : "FAILED",
-                unsigned_nan(result.o.max_abs_error), result.o.bound,
-                static_cast<long long>(result.rows_checked), static_cast<long long>(result.rows));
-  std::string lines = text;
+  std::string lines =
+      text("%s: max error %.1e, bound %.1e, %lld of %lld rows",
+           result.passed()       ? "passed"
+           : result.inconclusive ? "INCONCLUSIVE"
+                                 : "FAILED",
+           unsigned_nan(result.o.max_abs_error), result.o.bound,
+           static_cast<long long>(result.rows_checked), static_cast<long long>(result.rows));
   if (result.inconclusive) {
-    std::snprintf(text, sizeof text,
-                  "no element is out of bounds, but the bound is more than a quarter of O's rms, "
-                  "%.1e:\nit proves nothing; ",
-                  result.rms_expected);
-    lines += std::string("\n") + text + result.cause;
+    lines += text(
+                 "\nno element is out of bounds, but the bound is more than a quarter of O's rms, "
+                 "%.1e:\nit proves nothing; ",
+                 result.rms_expected) +
+             result.cause;
   }
   if (result.o.passed() && !(result.o.rms_error <= result.rms_bound)) {
-    std::snprintf(text, sizeof text,
-                  "no element is far off, but all lean the same way: rms error %.1e, bound %.1e",
+    lines += text("\nno element is far off, but all lean the same way: rms error %.1e, bound %.1e",
                   result.o.rms_error, result.rms_bound);
-    lines += std::string("\n") + text;
   }
   for (const std::string& line :
        {describe(result.o, shape, "O", false), describe(result.lse, shape, "LSE", true)}) {

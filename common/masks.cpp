@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "common/error.hpp"
 #include "common/json_report.hpp"
 #include "common/problem.hpp"
+#include "common/text.hpp"
 
 namespace fa {
 
@@ -101,9 +101,7 @@ std::string in_words(const Problem& problem) {
     words += ", " + std::to_string(problem.q_starts.size() - 1) + " sequences";
   }
   if (problem.softcap > 0) {
-    char number[32];
-    std::snprintf(number, sizeof number, ", softcap %g", problem.softcap);
-    words += number;
+    words += text(", softcap %g", problem.softcap);
   }
   if (problem.alibi) words += ", ALiBi";
   return words + (problem.sinks.empty() ? "" : ", sinks");

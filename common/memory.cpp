@@ -1,6 +1,5 @@
 #include "common/memory.hpp"
-
-#include <cstdio>
+#include "common/text.hpp"
 
 namespace fa {
 namespace {
@@ -43,10 +42,8 @@ std::string format_bytes(double bytes) {
     bytes /= 1024;
     ++unit;
   }
-  char text[32];
   const int decimals = unit == 0 || bytes >= 100 ? 0 : bytes >= 10 ? 1 : 2;
-  std::snprintf(text, sizeof text, "%.*f %s", decimals, bytes, units[unit]);
-  return text;
+  return text("%.*f %s", decimals, bytes, units[unit]);
 }
 
 }  // namespace fa

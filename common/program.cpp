@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <limits>
@@ -11,6 +10,7 @@
 
 #include "common/error.hpp"
 #include "common/npy.hpp"
+#include "common/text.hpp"
 
 namespace fa {
 namespace {
@@ -293,10 +293,8 @@ int report(const Arguments& args, Tensors& tensors, const Run& run, const Verdic
               << to_string(tensors.shape) << in_words(tensors) << ", on " << run.device << '\n';
     for (const std::string& broken : args.breaks) std::cout << "  broken     " << broken << '\n';
     if (!times_hidden()) {
-      char text[128];
-      std::snprintf(text, sizeof text, "  time       %.3f ms (%.1f GFLOP/s)\n", run.time_ms,
-                    flops(args.program.passes, tensors) / run.time_ms * 1e-6);
-      std::cout << text;
+      std::cout << text("  time       %.3f ms (%.1f GFLOP/s)\n", run.time_ms,
+                        flops(args.program.passes, tensors) / run.time_ms * 1e-6);
     }
     std::cout << run.notes << "  check      " << indented(verdict.text) << '\n';
     if (!args.json.empty()) {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
 #include "common/error.hpp"
+#include "common/text.hpp"
 
 namespace ch01 {
 
@@ -83,11 +83,7 @@ std::string bracketed(const std::vector<int>& numbers) {
   return text;
 }
 
-std::string number_text(float value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
-  return text;
-}
+std::string number_text(float value) { return fa::text("%.9g", static_cast<double>(value)); }
 
 }  // namespace
 

@@ -1,10 +1,10 @@
 #include "report.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "common/json_report.hpp"
+#include "common/text.hpp"
 
 namespace ch01 {
 namespace {
@@ -75,10 +75,9 @@ std::string cost_text(const Cost& cost) {
   text += "DRAM: " + plural(cost.loads, "read") + ", " + plural(cost.stores, "write") + ", " +
           std::to_string(cost.bytes()) + " bytes; " + std::to_string(cost.passes) +
           (cost.passes == 1 ? " pass" : " passes") + " over the input\n";
-  char intensity[32];
-  std::snprintf(intensity, sizeof intensity, "%.3f", cost.intensity());
   text += "arithmetic intensity: " + std::to_string(cost.flops) + " FLOP / " +
-          std::to_string(cost.bytes()) + " bytes = " + intensity + " FLOP per byte\n";
+          std::to_string(cost.bytes()) + " bytes = " + fa::text("%.3f", cost.intensity()) +
+          " FLOP per byte\n";
   return text;
 }
 

@@ -1,7 +1,8 @@
 #include "symbol.hpp"
 
 #include <cmath>
-#include <cstdio>
+
+#include "common/text.hpp"
 
 namespace ch01 {
 namespace {
@@ -64,9 +65,7 @@ std::string number_text(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "Inf" : "-Inf";
   const bool whole = value == std::floor(value) && std::abs(value) < 1e9;
-  char text[32];
-  std::snprintf(text, sizeof text, whole ? "%.0f" : "%.6g", value);
-  return text;
+  return fa::text(whole ? "%.0f" : "%.6g", value);
 }
 
 int width_of(const std::string& text) {

@@ -5,8 +5,11 @@
 
 #include "common/cli.hpp"
 #include "common/problem.hpp"
+#include "common/text.hpp"
 
 namespace ch02 {
+
+using fa::text;
 
 struct CommandOptions {
   int64_t longest = 4096;                                  // memory: the largest length

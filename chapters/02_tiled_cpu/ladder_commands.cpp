@@ -10,7 +10,6 @@
 #include "common/timer.hpp"
 #include "counted.hpp"
 #include "ladder.hpp"
-#include "text.hpp"
 
 namespace ch02 {
 namespace {

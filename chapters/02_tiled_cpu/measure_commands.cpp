@@ -16,7 +16,6 @@
 #include "common/timer.hpp"
 #include "loop_order.hpp"
 #include "peak.hpp"
-#include "text.hpp"
 
 namespace ch02 {
 namespace {

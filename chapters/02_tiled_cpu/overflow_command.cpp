@@ -11,7 +11,6 @@
 #include "common/error.hpp"
 #include "common/json_report.hpp"
 #include "common/program.hpp"
-#include "text.hpp"
 
 namespace ch02 {
 namespace {

@@ -12,16 +12,13 @@ namespace ch02 {
 namespace {
 
 std::string trace_table(const std::vector<TraceStep>& steps, int64_t row) {
-  char text[160];
-  std::snprintf(text, sizeof text, "  row %-6lld %6s %12s %12s %12s %12s %12s\n",
-                static_cast<long long>(row), "tile", "max of S", "max of P", "e^(m - m')", "m",
-                "l");
-  std::string table = text;
+  std::string table =
+      text("  row %-6lld %6s %12s %12s %12s %12s %12s\n", static_cast<long long>(row), "tile",
+           "max of S", "max of P", "e^(m - m')", "m", "l");
   for (const TraceStep& step : steps) {
-    std::snprintf(text, sizeof text, "             %6lld %12.5g %12.5g %12.5g %12.5g %12.5g\n",
+    table += text("             %6lld %12.5g %12.5g %12.5g %12.5g %12.5g\n",
                   static_cast<long long>(step.kv_tile), step.tile_max, step.largest_p, step.rescale,
                   step.m, step.l);
-    table += text;
   }
   return table;
 }
@@ -34,17 +31,15 @@ nlohmann::json traced(double value) {
 }
 
 std::string profile_table(const Report& report) {
-  char text[400];
-  std::snprintf(text, sizeof text,
-                "  moved      %lld bytes read, %lld written\n"
-                "  tiles      %lld computed, %lld hidden and skipped\n"
-                "  memory     %lld bytes besides inputs and outputs\n",
-                static_cast<long long>(report.counts.bytes_read),
-                static_cast<long long>(report.counts.bytes_written),
-                static_cast<long long>(report.counts.tiles),
-                static_cast<long long>(report.counts.tiles_skipped),
-                static_cast<long long>(report.peak_bytes));
-  return text;
+  return text(
+      "  moved      %lld bytes read, %lld written\n"
+      "  tiles      %lld computed, %lld hidden and skipped\n"
+      "  memory     %lld bytes besides inputs and outputs\n",
+      static_cast<long long>(report.counts.bytes_read),
+      static_cast<long long>(report.counts.bytes_written),
+      static_cast<long long>(report.counts.tiles),
+      static_cast<long long>(report.counts.tiles_skipped),
+      static_cast<long long>(report.peak_bytes));
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include "common/program.hpp"
 #include "common/timer.hpp"
 #include "peak.hpp"
-#include "text.hpp"
 
 namespace ch02 {
 

@@ -1,6 +1,5 @@
 // The subcommands about loop order, which are walkthrough, loop-order and traffic.
 
-#include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -9,7 +8,6 @@
 #include "common/error.hpp"
 #include "common/json_report.hpp"
 #include "loop_order.hpp"
-#include "text.hpp"
 #include "tile.hpp"
 
 namespace ch02 {

@@ -4,13 +4,12 @@
 
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <functional>
 #include <iostream>
 
 #include "commands.hpp"
 #include "common/error.hpp"
-#include "text.hpp"
+#include "common/text.hpp"
 
 namespace fa::ch10 {
 namespace {

@@ -12,9 +12,9 @@
 #include "common/breaks.hpp"
 #include "common/error.hpp"
 #include "common/json_report.hpp"
+#include "common/text.hpp"
 #include "cpu_backward.hpp"
 #include "cpu_broken.hpp"
-#include "text.hpp"
 
 namespace fa::ch10 {
 namespace {

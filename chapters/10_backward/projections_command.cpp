@@ -10,8 +10,8 @@
 #include "common/check.hpp"
 #include "common/error.hpp"
 #include "common/problem.hpp"
+#include "common/text.hpp"
 #include "cpu_tile.hpp"
-#include "text.hpp"
 
 namespace fa::ch10 {
 namespace {

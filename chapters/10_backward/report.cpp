@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "text.hpp"
+#include "common/text.hpp"
 
 namespace fa::ch10 {
 namespace {

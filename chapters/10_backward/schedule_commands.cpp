@@ -7,10 +7,10 @@
 #include "common/backward.hpp"
 #include "common/error.hpp"
 #include "common/json_report.hpp"
+#include "common/text.hpp"
 #include "cpu_backward.hpp"
 #include "cpu_broken.hpp"
 #include "report.hpp"
-#include "text.hpp"
 
 namespace fa::ch10 {
 

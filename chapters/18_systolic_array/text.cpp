@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+
+#include "common/text.hpp"
 
 namespace ch18 {
 namespace {
@@ -49,9 +50,7 @@ std::string count(std::int64_t number) {
 
 std::string fixed(double value, int decimals) {
   if (std::isnan(value)) return "-";
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  return text;
+  return fa::text("%.*f", decimals, value);
 }
 
 std::string percent(double share) { return fixed(100 * share, 1) + " %"; }

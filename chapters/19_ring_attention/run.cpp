@@ -7,6 +7,7 @@
 
 #include "chapters/09_masks_and_shapes/chapter.hpp"
 #include "common/error.hpp"
+#include "common/text.hpp"
 #include "common/timer.hpp"
 #include "thread_transport.hpp"
 
@@ -76,11 +77,7 @@ const char* link_name(const Job& job) { return job.link == Link::nccl ? "nccl" :
 // Returns the number of pairs of query and key that each rank computes in each step, for one head.
 std::string table_of_scores(const std::vector<Report>& reports) {
   std::string table;
-  char cell[64];
-  const auto add = [&](const char* format, auto value) {
-    std::snprintf(cell, sizeof cell, format, value);
-    table += cell;
-  };
+  const auto add = [&](const char* format, auto value) { table += fa::text(format, value); };
   table += "  scores     ";
   for (size_t step = 0; step < reports.size(); ++step)
     add("%10s", ("step " + std::to_string(step)).c_str());

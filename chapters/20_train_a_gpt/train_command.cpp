@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdio>
 #include <iostream>
 #include <limits>
 #include <new>
@@ -19,6 +18,7 @@
 #include "common/memory.hpp"
 #include "common/parse.hpp"
 #include "common/program.hpp"
+#include "common/text.hpp"
 #include "common/timer.hpp"
 #include "device_gpt.hpp"
 #include "limits.hpp"
@@ -32,11 +32,7 @@ constexpr int64_t kStepsBetweenCheckpoints = 250;
 constexpr int64_t kLongestChecked = 1024;
 constexpr double kMostChecked = 1e10;  // parameters times tokens, which takes several seconds
 
-std::string fixed(double value, int decimals) {
-  char text[64];
-  std::snprintf(text, sizeof text, "%.*f", decimals, value);
-  return text;
-}
+std::string fixed(double value, int decimals) { return fa::text("%.*f", decimals, value); }
 
 // Returns the initial state, which is a new one, or the checkpoint's.
 TrainingState first_state(const TrainRequest& request, const Cli& given, const std::string& bytes,
@@ -302,9 +298,8 @@ int train(const TrainRequest& asked, const Cli& given, Invocation& call) {
       std::cout << "gradients of step " << state.steps() + 1
                 << (check->passed ? " agree with" : " are NOT those of")
                 << " plain attention in float64: relative error ";
-      char error[32];
-      std::snprintf(error, sizeof error, "%.0e", check->relative_error);
-      std::cout << error << (check->passed ? "" : ", " + check->worst) << "\n";
+      std::cout << fa::text("%.0e", check->relative_error)
+                << (check->passed ? "" : ", " + check->worst) << "\n";
     }
     std::vector<double> step_ms;
     const MemoryProbe probe(request.memory_limit > 0 ? request.memory_limit

@@ -11,6 +11,7 @@
 #include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/gpu/runtime.hpp"
+#include "common/text.hpp"
 #include "common/timer.hpp"
 
 namespace fa {
@@ -42,10 +43,7 @@ nlohmann::json hazards_as_json(const std::vector<simt::Hazard>& hazards) {
 // A descriptor has 64 bits, more than a number of JavaScript keeps, so it is written in
 // hexadecimal.
 nlohmann::json operand_as_json(const simt::EventOperand& operand) {
-  char text[2 + 16 + 1];
-  std::snprintf(text, sizeof text, "0x%016llx",
-                static_cast<unsigned long long>(operand.descriptor));
-  return {{"descriptor", text},
+  return {{"descriptor", text("0x%016llx", static_cast<unsigned long long>(operand.descriptor))},
           {"major", operand.mn_major ? "mn" : "k"},
           {"shared_address", operand.address}};
 }
@@ -112,13 +110,11 @@ nlohmann::json counters_as_json(const simt::Counters& counters) {
 // One line per counter, for the previous chapter and for this one.
 std::string counters_as_text(const Kernel& kernel, const simt::Counters& counters,
                              const char* previous_name, const simt::Counters* previous) {
-  char line[128];
-  std::string text;
+  std::string lines;
   const auto add = [&](const std::string& name, const std::string& before, const std::string& now,
                        const char* remark) {
-    std::snprintf(line, sizeof line, "  %-30s %12s %12s%s\n", name.c_str(),
-                  previous ? before.c_str() : "", now.c_str(), remark);
-    text += line;
+    lines += text("  %-30s %12s %12s%s\n", name.c_str(), previous ? before.c_str() : "",
+                  now.c_str(), remark);
   };
   add("counted on the emulator", std::string(previous_name).substr(0, 4), kernel.short_name(), "");
   for (const simt::CounterField& field : simt::kCounterFields) {
@@ -129,15 +125,12 @@ std::string counters_as_text(const Kernel& kernel, const simt::Counters& counter
   }
   const auto ratio = [](const simt::Counters& c) {
     if (c.shared_load_wavefronts_ideal == 0) return std::string();
-    char number[32];
-    std::snprintf(number, sizeof number, "%.2f",
-                  static_cast<double>(c.shared_load_wavefronts) /
-                      static_cast<double>(c.shared_load_wavefronts_ideal));
-    return std::string(number);
+    return text("%.2f", static_cast<double>(c.shared_load_wavefronts) /
+                            static_cast<double>(c.shared_load_wavefronts_ideal));
   };
   if (counters.shared_load_wavefronts_ideal != 0)
     add("load wavefronts for each ideal", previous ? ratio(*previous) : "", ratio(counters), "");
-  return text;
+  return lines;
 }
 
 struct TileCounts {
@@ -223,15 +216,13 @@ void bench_forward(const Kernel& kernel, const Problem& problem, const Arguments
   const double tflops = forward_flops(large) / ms * 1e-9, limit = gpu_mma_limit_tflops();
   const double once = 2.0 * (shape.q_elements() + shape.kv_elements()) * sizeof(bf16);
   const double rate = once / ms * 1e-6, copy = gpu_copy_limit_gbs();
-  char lines[400];
-  std::snprintf(lines, sizeof lines,
-                "  bench      shape %s: %.3f ms, %.1f TFLOP/s, %.1f %% of the %.1f that mma.sync "
-                "alone reaches here\n"
-                "             Q, K, V and O once: %.1f GB/s, %.1f %% of the %.0f that a copy "
-                "reaches here\n",
-                to_string(shape).c_str(), ms, tflops, 100 * tflops / limit, limit, rate,
-                100 * rate / copy, copy);
-  std::cout << lines;
+  std::cout << text(
+      "  bench      shape %s: %.3f ms, %.1f TFLOP/s, %.1f %% of the %.1f that mma.sync "
+      "alone reaches here\n"
+      "             Q, K, V and O once: %.1f GB/s, %.1f %% of the %.0f that a copy "
+      "reaches here\n",
+      to_string(shape).c_str(), ms, tflops, 100 * tflops / limit, limit, rate, 100 * rate / copy,
+      copy);
 }
 
 // The tensors of a backward pass, with O and LSE from the forward pass before it.
@@ -270,12 +261,10 @@ void bench_backward(const Kernel& kernel, const Kernel& forward, const Problem& 
   const double ms =
       Backward{kernel, forward, large, dq, dk, dv, d_sinks, kernel_run(args, options)}.on_gpu(20);
   const double tflops = 2.5 * forward_flops(large) / ms * 1e-9, limit = gpu_mma_limit_tflops();
-  char line[200];
-  std::snprintf(line, sizeof line,
-                "  bench      shape %s: %.3f ms, %.1f TFLOP/s, %.1f %% of the %.1f that mma.sync "
-                "alone reaches here\n",
-                to_string(large.shape).c_str(), ms, tflops, 100 * tflops / limit, limit);
-  std::cout << line;
+  std::cout << text(
+      "  bench      shape %s: %.3f ms, %.1f TFLOP/s, %.1f %% of the %.1f that mma.sync "
+      "alone reaches here\n",
+      to_string(large.shape).c_str(), ms, tflops, 100 * tflops / limit, limit);
 }
 
 }  // namespace
@@ -323,10 +312,9 @@ Run run_kernels(const Kernel& kernel, const Arguments& args, const KernelWork& w
   Run result;
   const bool gpu = wants_gpu(kernel, args);
   if (!gpu || args.profile) {
-    simt::Config config;
-    config.schedule_seed = static_cast<uint64_t>(args.schedule_seed);
-    config.events = !args.events.empty();
-    config.hazards = !gpu;
+    simt::Config config{.schedule_seed = static_cast<uint64_t>(args.schedule_seed),
+                        .hazards = !gpu,
+                        .events = !args.events.empty()};
     if (args.break_bits != 0 && args.schedule_seed != 0) config.threads = 1;  // repeatable
     EmulatorRun run;
     result.device = "emulator";
@@ -409,8 +397,7 @@ Run run_backward(const Kernel& kernel, const Kernel& forward, Tensors& tensors,
 
 simt::Counters counted(const Kernel& kernel, const Problem& problem) {
   std::vector<float> scratch(problem.shape.q_elements());
-  simt::Config config;
-  config.hazards = false;
+  simt::Config config{.hazards = false};
   return forward_on_emulator(kernel, problem, scratch, {}, {}, config).report.counters;
 }
 

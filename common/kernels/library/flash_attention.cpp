@@ -4,8 +4,8 @@
 #include <bit>
 #include <cmath>
 #include <cstddef>
-#include <cstdio>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <initializer_list>
 #include <limits>
@@ -19,6 +19,7 @@
 #include "common/gpu/runtime.hpp"
 #include "common/kernels/library/chapters.hpp"
 #include "common/simt/buffer.hpp"
+#include "common/text.hpp"
 
 namespace {
 
@@ -111,16 +112,10 @@ void check_address(const char* name, const void* data) {
   }
 }
 
-std::string in_words(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
-}
-
 // Returns the scale, after checking that scale * log2(e) is finite in fp32, because kernels use it.
 float checked_scale(double scale) {
   if (!(std::abs(scale) * std::numbers::log2e <= std::numeric_limits<float>::max())) {
-    throw InputError("scale " + in_words(scale) +
+    throw InputError("scale " + fa::text("%g", scale) +
                      ": expected a finite number, from -2.35e38 to 2.35e38");
   }
   return static_cast<float>(scale);
@@ -129,7 +124,7 @@ float checked_scale(double scale) {
 float checked_softcap(double softcap) {
   using Limits = std::numeric_limits<float>;
   if (softcap != 0 && !(softcap >= Limits::min() && softcap <= Limits::max())) {
-    throw InputError("softcap " + in_words(softcap) +
+    throw InputError("softcap " + fa::text("%g", softcap) +
                      ": expected 0, for none, or a number from 1.2e-38 to 3.4e38");
   }
   return static_cast<float>(softcap);
@@ -264,36 +259,32 @@ void check_sequences(const ForwardArgs& args) {
   }
 }
 
-// Registers the tensors' memory with the emulator, under their names, for the object's lifetime.
+// Registers memory with the emulator, under the names of its tensors and arrays, for the object's
+// lifetime.
 class Registered {
  public:
-  explicit Registered(const Tensors& tensors) : buffers_(tensors.size()) {
-    for (size_t i = 0; i < tensors.size(); ++i) {
-      const size_t bytes = tensors[i].tensor.dtype == fa::Dtype::f32 ? 4 : 2;
-      buffers_[i].emplace(tensors[i].tensor.data, bytes * fa::extent(tensors[i].tensor),
-                          tensors[i].name, bytes);
+  explicit Registered(const Tensors& tensors) {
+    for (const auto& [name, tensor] : tensors) {
+      const size_t bytes = tensor.dtype == fa::Dtype::f32 ? 4 : 2;
+      buffers_.emplace_back(tensor.data, bytes * fa::extent(tensor), name, bytes);
     }
+  }
+  // Nothing if the call has no such array.
+  template <class T>
+  void add(const char* name, const T* data, int64_t bytes) {
+    if (data && bytes > 0) buffers_.emplace_back(data, bytes, name, sizeof(T));
   }
 
  private:
-  std::vector<std::optional<fa::simt::RegisteredBuffer>> buffers_;
+  std::deque<fa::simt::RegisteredBuffer> buffers_;
 };
 
-void emulate(const fa::KernelBuild& build, const ForwardArgs& args, size_t workspace_bytes) {
-  const Registered registered(tensors_of(args));
-  std::optional<fa::simt::RegisteredBuffer> starts[2];
-  if (args.q_starts) {
-    const size_t bytes = static_cast<size_t>(args.sequences + 1) * sizeof(int);
-    starts[0].emplace(const_cast<int*>(args.q_starts), bytes, "cu_seqlens_q", sizeof(int));
-    starts[1].emplace(const_cast<int*>(args.kv_starts), bytes, "cu_seqlens_k", sizeof(int));
-  }
-  std::optional<fa::simt::RegisteredBuffer> sinks, workspace;
-  if (args.sinks) {
-    const size_t bytes = static_cast<size_t>(args.q.shape[1]) * sizeof(float);
-    sinks.emplace(const_cast<float*>(args.sinks), bytes, "sinks", sizeof(float));
-  }
-  if (workspace_bytes > 0)
-    workspace.emplace(args.workspace, workspace_bytes, "workspace", sizeof(float));
+void emulate(const fa::KernelBuild& build, const ForwardArgs& args, int64_t workspace_bytes) {
+  Registered registered(tensors_of(args));
+  registered.add("cu_seqlens_q", args.q_starts, (args.sequences + 1) * sizeof(int));
+  registered.add("cu_seqlens_k", args.kv_starts, (args.sequences + 1) * sizeof(int));
+  registered.add("sinks", args.sinks, args.q.shape[1] * sizeof(float));
+  registered.add("workspace", args.workspace, workspace_bytes);
   build.forward(args);  // outside simt::run a hazard is an exception
 }
 
@@ -365,8 +356,7 @@ void attend(const flash_attention_arguments& given) {
     device_of(plan.device, tensors_of(plan.args), {{"workspace", given.workspace}});
     plan.args.workspace = static_cast<float*>(given.workspace);
   }
-  if (plan.device < 0)
-    return emulate(*plan.chapter.emulator, plan.args, static_cast<size_t>(plan.bytes));
+  if (plan.device < 0) return emulate(*plan.chapter.emulator, plan.args, plan.bytes);
   const OnGpu gpu(*plan.chapter.gpu, plan.device, given.stream);
   plan.chapter.gpu->forward(plan.args);
 }
@@ -432,16 +422,11 @@ void differentiate(const flash_attention_backward_arguments* arguments) {
   const TensorRef workspace{args.workspace, fa::Dtype::f32, {1, 1, 1, floats}, {0, 0, 0, 1}};
   Tensors tensors = tensors_of(args);
   tensors.push_back({"workspace", workspace});
-  const Registered registered(tensors);
-  std::optional<fa::simt::RegisteredBuffer> sinks[2], starts[2];
-  const size_t bytes = static_cast<size_t>(q[1]) * sizeof(float);
-  if (args.q_starts) {
-    const size_t starts_bytes = static_cast<size_t>(args.sequences + 1) * sizeof(int);
-    starts[0].emplace(const_cast<int*>(args.q_starts), starts_bytes, "cu_seqlens_q", sizeof(int));
-    starts[1].emplace(const_cast<int*>(args.kv_starts), starts_bytes, "cu_seqlens_k", sizeof(int));
-  }
-  if (args.sinks) sinks[0].emplace(args.sinks, bytes, "sinks", sizeof(float));
-  if (args.d_sinks) sinks[1].emplace(args.d_sinks, bytes, "d_sinks", sizeof(float));
+  Registered registered(tensors);
+  registered.add("cu_seqlens_q", args.q_starts, (args.sequences + 1) * sizeof(int));
+  registered.add("cu_seqlens_k", args.kv_starts, (args.sequences + 1) * sizeof(int));
+  registered.add("sinks", args.sinks, q[1] * sizeof(float));
+  registered.add("d_sinks", args.d_sinks, q[1] * sizeof(float));
   chapter.emulator->backward(args);
 }
 
@@ -558,17 +543,11 @@ void decode(const flash_attention_decode_arguments* given) {
     return;
   }
   check_cache(args);
-  const Registered registered(tensors_of(args));
-  std::optional<fa::simt::RegisteredBuffer> more[4];
-  const int64_t batch = args.q.shape[0];
-  if (args.lengths) more[0].emplace(args.lengths, batch * sizeof(int), "lengths", sizeof(int));
-  if (args.table) {
-    more[1].emplace(args.table, batch * args.table_columns * sizeof(int), "table", sizeof(int));
-  }
-  if (bytes > 0) more[2].emplace(args.workspace, bytes, "workspace", sizeof(float));
-  if (args.sinks) {
-    more[3].emplace(args.sinks, args.q.shape[1] * sizeof(float), "sinks", sizeof(float));
-  }
+  Registered registered(tensors_of(args));
+  registered.add("lengths", args.lengths, args.q.shape[0] * sizeof(int));
+  registered.add("table", args.table, args.q.shape[0] * args.table_columns * sizeof(int));
+  registered.add("workspace", args.workspace, bytes);
+  registered.add("sinks", args.sinks, args.q.shape[1] * sizeof(float));
   plan.chapter->emulator->decode(args);
 }
 

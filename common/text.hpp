@@ -1,14 +1,14 @@
 #pragma once
-// printf to a std::string.
+// Formats like printf into a std::string.
 
 #include <cstdarg>
 #include <cstdio>
 #include <string>
 
-namespace fa::ch10 {
+namespace fa {
 
 [[gnu::format(printf, 1, 2)]] inline std::string text(const char* format, ...) {
-  char line[512];
+  char line[640];
   va_list arguments;
   va_start(arguments, format);
   std::vsnprintf(line, sizeof line, format, arguments);
@@ -16,4 +16,4 @@ namespace fa::ch10 {
   return line;
 }
 
-}  // namespace fa::ch10
+}  // namespace fa
