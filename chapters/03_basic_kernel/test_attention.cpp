@@ -20,20 +20,11 @@ TEST_CASE("every barrier and every wait is needed, and its absence is reported")
 }
 
 TEST_CASE("counts what Nsight Compute counted") {
-  const simt::Counters counters = count(KERNEL);
-  CHECK(counters.ldmatrix_instructions == 8256);
-  CHECK(counters.mma_instructions == 8192);
-  CHECK(counters.cp_async_instructions == 1088);
-  CHECK(counters.shuffle_instructions == 512);
-  CHECK(counters.barriers == 144);
-  CHECK(counters.shared_load_wavefronts == 133120);
-  CHECK(counters.shared_load_wavefronts_ideal == 16640);
-  CHECK(counters.shared_store_wavefronts == 4352);
-  CHECK(counters.global_load_sectors == 17408);
-  CHECK(counters.global_load_sectors_ideal == 17408);
-  CHECK(counters.global_store_sectors == 2048);
-  CHECK(counters.global_store_sectors_ideal == 1024);
-  CHECK(counters.shared_bytes_per_block == 32768);
+  counts_what_nsight_counted(KERNEL, {.ldmatrix = 8256,
+                                      .shuffles = 512,
+                                      .barriers = 144,
+                                      .load_wavefronts = 133120,
+                                      .shared_bytes = 32768});
 }
 
 // 128 query rows per block halve the number of blocks, so K and V are copied half as often.
@@ -53,14 +44,7 @@ TEST_CASE("counts what Nsight Compute counted at 128 query rows a block") {
   CHECK(counters.global_store_sectors == 2048);
 }
 
-TEST_CASE("breaks of the softmax") {
-  no_max_overflows(KERNEL);
-  is_finite_and_wrong(KERNEL, NO_RESCALE, {1, 1, 64, 256, 64});
-  is_harmless(KERNEL, NO_RESCALE, {1, 1, 64, 20, 64});  // one tile, so nothing to rescale
-  is_finite_and_wrong(KERNEL, UNMASKED_TAIL, {1, 1, 64, 70, 64});
-  is_harmless(KERNEL, UNMASKED_TAIL, {1, 1, 64, 128, 64});  // whole tiles, so no tail
-  is_finite_and_wrong(KERNEL, SHUFFLE_MASK_0X10, {1, 1, 64, 128, 64});
-}
+TEST_CASE("breaks of the softmax") { breaks_of_the_softmax(KERNEL); }
 
 TEST_CASE("breaks of the synchronization") {
   is_reported_as(KERNEL, MISSING_WAIT, simt::HazardKind::kReadBeforeWait);

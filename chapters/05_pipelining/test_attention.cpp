@@ -19,20 +19,11 @@ TEST_CASE("every barrier and every wait is needed, and its absence is reported")
 }
 
 TEST_CASE("counts what Nsight Compute counted") {
-  const simt::Counters counters = count(KERNEL);
-  CHECK(counters.ldmatrix_instructions == 8256);
-  CHECK(counters.mma_instructions == 8192);
-  CHECK(counters.cp_async_instructions == 1088);
-  CHECK(counters.shuffle_instructions == 1024);
-  CHECK(counters.barriers == 272);
-  CHECK(counters.shared_load_wavefronts == 16640);
-  CHECK(counters.shared_load_wavefronts_ideal == 16640);
-  CHECK(counters.shared_store_wavefronts == 4352);
-  CHECK(counters.global_load_sectors == 17408);
-  CHECK(counters.global_load_sectors_ideal == 17408);
-  CHECK(counters.global_store_sectors == 2048);
-  CHECK(counters.global_store_sectors_ideal == 1024);
-  CHECK(counters.shared_bytes_per_block == 32768);
+  counts_what_nsight_counted(KERNEL, {.ldmatrix = 8256,
+                                      .shuffles = 1024,
+                                      .barriers = 272,
+                                      .load_wavefronts = 16640,
+                                      .shared_bytes = 32768});
 }
 
 TEST_CASE("three and four stages: the same answer, no hazard, more shared memory") {
@@ -46,14 +37,7 @@ TEST_CASE("three and four stages: the same answer, no hazard, more shared memory
   }
 }
 
-TEST_CASE("breaks of the softmax") {
-  no_max_overflows(KERNEL);
-  is_finite_and_wrong(KERNEL, NO_RESCALE, {1, 1, 64, 256, 64});
-  is_harmless(KERNEL, NO_RESCALE, {1, 1, 64, 20, 64});  // one tile: nothing to rescale
-  is_finite_and_wrong(KERNEL, UNMASKED_TAIL, {1, 1, 64, 70, 64});
-  is_harmless(KERNEL, UNMASKED_TAIL, {1, 1, 64, 128, 64});  // whole tiles: no tail
-  is_finite_and_wrong(KERNEL, SHUFFLE_MASK_0X10, {1, 1, 64, 128, 64});
-}
+TEST_CASE("breaks of the softmax") { breaks_of_the_softmax(KERNEL); }
 
 TEST_CASE("breaks of the synchronization") {
   is_reported_as(KERNEL, MISSING_WAIT, simt::HazardKind::kReadBeforeWait);

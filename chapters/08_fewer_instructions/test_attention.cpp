@@ -5,7 +5,6 @@
 
 #include "chapter.hpp"
 #include "common/check.hpp"
-#include "common/error.hpp"
 #include "common/kernels/test/kernel_test.hpp"
 
 using namespace fa;
@@ -80,22 +79,10 @@ TEST_CASE("the maximum moves only when the scores outgrow it by 2^8") {
 }
 
 TEST_CASE("a scale that is not positive is an error in one line") {
-  for (const double scale : {0.0, -0.125}) {
-    Problem problem = random_problem({1, 1, 16, 16, 64}, Dtype::bf16, 1);
-    problem.scale = scale;
-    std::vector<float> o(problem.shape.q_elements());
-    CHECK_THROWS_AS(forward_on_emulator(KERNEL, problem, o), InputError);
-  }
+  refuses_scales_that_are_not_positive(KERNEL);
 }
 
-TEST_CASE("breaks of the softmax") {
-  no_max_overflows(KERNEL);
-  is_finite_and_wrong(KERNEL, NO_RESCALE, {1, 1, 64, 256, 64});
-  is_harmless(KERNEL, NO_RESCALE, {1, 1, 64, 20, 64});  // one tile: nothing to rescale
-  is_finite_and_wrong(KERNEL, UNMASKED_TAIL, {1, 1, 64, 70, 64});
-  is_harmless(KERNEL, UNMASKED_TAIL, {1, 1, 64, 128, 64});  // whole tiles: no tail
-  is_finite_and_wrong(KERNEL, SHUFFLE_MASK_0X10, {1, 1, 64, 128, 64});
-}
+TEST_CASE("breaks of the softmax") { breaks_of_the_softmax(KERNEL); }
 
 TEST_CASE("breaks of the synchronization") {
   is_reported_as(KERNEL, MISSING_WAIT, simt::HazardKind::kReadBeforeWait);

@@ -220,14 +220,7 @@ TEST_CASE("break: late-sequence reads behind the end of cu_seqlens, which is rep
   CHECK_FALSE(check_output(packed({70, 60}, {90, 33}, 64), got.o, got.lse).passed());
 }
 
-TEST_CASE("breaks of the softmax") {
-  no_max_overflows(KERNEL);
-  is_finite_and_wrong(KERNEL, NO_RESCALE, {1, 1, 64, 256, 64});
-  is_harmless(KERNEL, NO_RESCALE, {1, 1, 64, 20, 64});  // one tile: nothing to rescale
-  is_finite_and_wrong(KERNEL, UNMASKED_TAIL, {1, 1, 64, 70, 64});
-  is_harmless(KERNEL, UNMASKED_TAIL, {1, 1, 64, 128, 64});  // whole tiles: no tail
-  is_finite_and_wrong(KERNEL, SHUFFLE_MASK_0X10, {1, 1, 64, 128, 64});
-}
+TEST_CASE("breaks of the softmax") { breaks_of_the_softmax(KERNEL); }
 
 TEST_CASE("breaks of the synchronization") {
   is_reported_as(KERNEL, MISSING_WAIT, simt::HazardKind::kReadBeforeWait);

@@ -180,8 +180,7 @@ TEST_CASE("every barrier and wait of the three designs is needed") {
     REQUIRE(!intact.report.synchronizations.empty());
     for (const simt::Synchronization& one : intact.report.synchronizations) {
       const std::string site = std::string(one.where.file) + ":" + std::to_string(one.where.line);
-      simt::Config config;
-      config.leave_out = {{site}};
+      simt::Config config{.leave_out = {{site}}};
       INFO(one.instruction, " at ", site, " left out of design ", design);
       const Gradients without = differentiate(problem, design, 0, config);
       CHECK(!without.report.hazards.empty());

@@ -3,8 +3,6 @@
 #include <vector>
 
 #include "chapter.hpp"
-#include "common/check.hpp"
-#include "common/error.hpp"
 #include "common/kernels/test/kernel_test.hpp"
 
 using namespace fa;
@@ -25,11 +23,7 @@ TEST_CASE("every barrier, wait, fence and expect_tx is needed, and its absence i
 }
 
 TEST_CASE("one warpgroup agrees with float64, too") {
-  IntegerOption option = KERNEL.options[0];
-  option.fallback = 1;
-  Kernel one = KERNEL;
-  one.options = {&option, 1};
-  agrees_on_random_shapes(one);
+  with_options(KERNEL, {1}, agrees_on_random_shapes);
 }
 
 TEST_CASE("counts what Nsight Compute counted") {
@@ -48,22 +42,10 @@ TEST_CASE("counts what Nsight Compute counted") {
 }
 
 TEST_CASE("a scale that is not positive is an error in one line") {
-  for (const double scale : {0.0, -0.125}) {
-    Problem problem = random_problem({1, 1, 16, 16, 64}, Dtype::bf16, 1);
-    problem.scale = scale;
-    std::vector<float> o(problem.shape.q_elements());
-    CHECK_THROWS_AS(forward_on_emulator(KERNEL, problem, o), InputError);
-  }
+  refuses_scales_that_are_not_positive(KERNEL);
 }
 
-TEST_CASE("breaks of the softmax") {
-  no_max_overflows(KERNEL);
-  is_finite_and_wrong(KERNEL, NO_RESCALE, {1, 1, 64, 256, 64});
-  is_harmless(KERNEL, NO_RESCALE, {1, 1, 64, 20, 64});  // one tile: nothing to rescale
-  is_finite_and_wrong(KERNEL, UNMASKED_TAIL, {1, 1, 64, 70, 64});
-  is_harmless(KERNEL, UNMASKED_TAIL, {1, 1, 64, 128, 64});  // whole tiles: no tail
-  is_finite_and_wrong(KERNEL, SHUFFLE_MASK_0X10, {1, 1, 64, 128, 64});
-}
+TEST_CASE("breaks of the softmax") { breaks_of_the_softmax(KERNEL); }
 
 TEST_CASE("break: swizzle on one side only") {
   is_finite_and_wrong(KERNEL, SWIZZLE_ONE_SIDE, {1, 1, 64, 128, 64});

@@ -1,10 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <vector>
-
 #include "chapter.hpp"
-#include "common/check.hpp"
-#include "common/error.hpp"
 #include "common/kernels/test/kernel_test.hpp"
 
 using namespace fa;
@@ -25,11 +21,7 @@ TEST_CASE("every barrier, wait, arrival, fence and expect_tx is needed, and its 
 }
 
 TEST_CASE("two consumers agree with float64, too") {
-  IntegerOption option = KERNEL.options[0];
-  option.fallback = 2;
-  Kernel two = KERNEL;
-  two.options = {&option, 1};
-  agrees_on_random_shapes(two);
+  with_options(KERNEL, {2}, agrees_on_random_shapes);
 }
 
 TEST_CASE("counts what Nsight Compute counted") {
@@ -47,22 +39,10 @@ TEST_CASE("counts what Nsight Compute counted") {
 }
 
 TEST_CASE("a scale that is not positive is an error in one line") {
-  for (const double scale : {0.0, -0.125}) {
-    Problem problem = random_problem({1, 1, 16, 16, 64}, Dtype::bf16, 1);
-    problem.scale = scale;
-    std::vector<float> o(problem.shape.q_elements());
-    CHECK_THROWS_AS(forward_on_emulator(KERNEL, problem, o), InputError);
-  }
+  refuses_scales_that_are_not_positive(KERNEL);
 }
 
-TEST_CASE("breaks of the softmax") {
-  no_max_overflows(KERNEL);
-  is_finite_and_wrong(KERNEL, NO_RESCALE, {1, 1, 64, 256, 64});
-  is_harmless(KERNEL, NO_RESCALE, {1, 1, 64, 20, 64});  // one tile: nothing to rescale
-  is_finite_and_wrong(KERNEL, UNMASKED_TAIL, {1, 1, 64, 70, 64});
-  is_harmless(KERNEL, UNMASKED_TAIL, {1, 1, 64, 288, 64});  // whole tiles: no tail
-  is_finite_and_wrong(KERNEL, SHUFFLE_MASK_0X10, {1, 1, 64, 128, 64});
-}
+TEST_CASE("breaks of the softmax") { breaks_of_the_softmax(KERNEL, 288); }
 
 TEST_CASE("break: swizzle on one side only") {
   is_finite_and_wrong(KERNEL, SWIZZLE_ONE_SIDE, {1, 1, 64, 128, 64});

@@ -1,10 +1,6 @@
 #include <doctest/doctest.h>
 
-#include <vector>
-
 #include "chapter.hpp"
-#include "common/check.hpp"
-#include "common/error.hpp"
 #include "common/kernels/test/kernel_test.hpp"
 
 using namespace fa;
@@ -28,27 +24,16 @@ TEST_CASE("agrees with NumPy's golden cases") { agrees_with_golden_cases(KERNEL)
 
 TEST_CASE("returns a constant V exactly") { returns_a_constant_v(KERNEL); }
 
-// The kernel with --consumers and --ping-pong as given.
-void with_options(int consumers, int ping_pong, void (*check)(const Kernel&)) {
-  IntegerOption options[] = {KERNEL.options[0], KERNEL.options[1]};
-  options[0].fallback = consumers;
-  options[1].fallback = ping_pong;
-  Kernel kernel = KERNEL;
-  kernel.options = options;
-  INFO("--consumers ", consumers, " --ping-pong ", ping_pong);
-  check(kernel);
-}
-
 TEST_CASE("agrees with float64 with any number of consumers, with and without turns") {
-  with_options(2, 0, agrees_on_random_shapes);
-  with_options(2, 1, agrees_on_random_shapes);
-  with_options(3, 1, agrees_on_random_shapes);
+  with_options(KERNEL, {2, 0}, agrees_on_random_shapes);
+  with_options(KERNEL, {2, 1}, agrees_on_random_shapes);
+  with_options(KERNEL, {3, 1}, agrees_on_random_shapes);
 }
 
 TEST_CASE("gives the same bits under 100 schedules, without a hazard") {
   same_bits_under_every_schedule(KERNEL);
-  with_options(3, 1, same_bits_under_every_schedule);
-  with_options(2, 1, same_bits_under_every_schedule);
+  with_options(KERNEL, {3, 1}, same_bits_under_every_schedule);
+  with_options(KERNEL, {2, 1}, same_bits_under_every_schedule);
 }
 
 // 2 mbarrier_init and their fence, block_sync, 5 waits, mbarrier_arrive_expect_tx, 2 arrivals;
@@ -61,7 +46,7 @@ TEST_CASE("every barrier, wait, arrival, fence and expect_tx is needed, and its 
 // does not wait for its turn is correct as well. But one that waits needs another that arrives.
 TEST_CASE("turns: an arrival is needed, the wait for it is there for speed") {
   for (const int consumers : {2, 3})
-    with_options(consumers, 1, [](const Kernel& kernel) {
+    with_options(KERNEL, {consumers, 1}, [](const Kernel& kernel) {
       every_synchronization_is_needed(kernel, 19 + 2, "barrier_sync");
     });
 }
@@ -85,7 +70,7 @@ TEST_CASE("counts what follows from the tiles") {
 }
 
 TEST_CASE("turns add one wait and one arrival of each warp and tile, and nothing else") {
-  with_options(3, 1, [](const Kernel& kernel) {
+  with_options(KERNEL, {3, 1}, [](const Kernel& kernel) {
     const simt::Counters without = count(KERNEL), with = count(kernel);
     // 4 warps start the first turn, so consumer 0 gets one more than it takes
     CHECK(with.barriers == without.barriers + 12 * 2 * 7 + 4);
@@ -98,22 +83,10 @@ TEST_CASE("turns add one wait and one arrival of each warp and tile, and nothing
 }
 
 TEST_CASE("a scale that is not positive is an error in one line") {
-  for (const double scale : {0.0, -0.125}) {
-    Problem problem = random_problem({1, 1, 16, 16, 64}, Dtype::bf16, 1);
-    problem.scale = scale;
-    std::vector<float> o(problem.shape.q_elements());
-    CHECK_THROWS_AS(forward_on_emulator(KERNEL, problem, o), InputError);
-  }
+  refuses_scales_that_are_not_positive(KERNEL);
 }
 
-TEST_CASE("breaks of the softmax") {
-  no_max_overflows(KERNEL);
-  is_finite_and_wrong(KERNEL, NO_RESCALE, {1, 1, 64, 256, 64});
-  is_harmless(KERNEL, NO_RESCALE, {1, 1, 64, 20, 64});  // one tile: nothing to rescale
-  is_finite_and_wrong(KERNEL, UNMASKED_TAIL, {1, 1, 64, 70, 64});
-  is_harmless(KERNEL, UNMASKED_TAIL, {1, 1, 64, 256, 64});  // whole tiles: no tail
-  is_finite_and_wrong(KERNEL, SHUFFLE_MASK_0X10, {1, 1, 64, 128, 64});
-}
+TEST_CASE("breaks of the softmax") { breaks_of_the_softmax(KERNEL, 256); }
 
 TEST_CASE("break: swizzle on one side only") {
   is_finite_and_wrong(KERNEL, SWIZZLE_ONE_SIDE, {1, 1, 64, 128, 64});
@@ -138,7 +111,7 @@ TEST_CASE("break: an early rescale shows where a maximum grows by more than 2^8"
 
 TEST_CASE("break: without a first turn no warpgroup can start") {
   for (const int consumers : {2, 3})
-    with_options(consumers, 1, [](const Kernel& kernel) {
+    with_options(KERNEL, {consumers, 1}, [](const Kernel& kernel) {
       is_reported_as(kernel, own(NO_FIRST_TURN), HazardKind::kDeadlock);
     });
   is_harmless(KERNEL, own(NO_FIRST_TURN), {1, 1, 70, 450, 64});  // there are no turns

@@ -23,10 +23,10 @@ FORWARD_TESTS(KERNEL)
 TEST_CASE("returns a constant V, to the last place") { returns_a_constant_v(KERNEL, 0x1p-7); }
 
 TEST_CASE("agrees with float64 with any number of consumers and blocks") {
-  with_options(KERNEL, 2, 1, agrees_on_random_shapes);
-  with_options(KERNEL, 3, 0, agrees_on_random_shapes);
-  with_options(KERNEL, 3, 1, agrees_on_random_shapes);
-  with_options(KERNEL, 3, 1, same_bits_under_every_schedule);
+  with_options(KERNEL, {2, 1}, agrees_on_random_shapes);
+  with_options(KERNEL, {3, 0}, agrees_on_random_shapes);
+  with_options(KERNEL, {3, 1}, agrees_on_random_shapes);
+  with_options(KERNEL, {3, 1}, same_bits_under_every_schedule);
 }
 
 Answer answer(const Problem& problem, uint32_t breaks = 0, bool by_length = false,
@@ -39,7 +39,7 @@ MASK_TESTS(KERNEL)
 
 TEST_CASE("sinks: under all masks, with any number of consumers") {
   agrees_with_sinks(KERNEL);
-  with_options(KERNEL, 2, 1, agrees_with_sinks);
+  with_options(KERNEL, {2, 1}, agrees_with_sinks);
 }
 
 TEST_CASE("sinks of -inf change no bit, large ones take all, a NaN stays in its head") {
@@ -137,7 +137,7 @@ TEST_CASE("breaks of the softmax") {
 // Two tiles of queries for one block. Waits of a warpgroup that only skips are excluded, because a
 // missing one shows only if others lag behind, which the emulator does not test.
 TEST_CASE("every barrier, wait, arrival, fence and expect_tx is needed, and its absence reported") {
-  with_options(KERNEL, 2, 1, [](const Kernel& kernel) {
+  with_options(KERNEL, {2, 1}, [](const Kernel& kernel) {
     every_synchronization_is_needed(kernel, 20, "", {1, 1, 256, 450, 64});
   });
 }

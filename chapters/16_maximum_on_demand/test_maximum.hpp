@@ -13,18 +13,6 @@
 
 namespace fa::test {
 
-// The kernel with --consumers and --blocks as given.
-inline void with_options(const Kernel& chapter, int consumers, int blocks,
-                         void (*check)(const Kernel&)) {
-  IntegerOption options[] = {chapter.options[0], chapter.options[1]};
-  options[0].fallback = consumers;
-  options[1].fallback = blocks;
-  Kernel kernel = chapter;
-  kernel.options = options;
-  INFO("--consumers ", consumers, " --blocks ", blocks);
-  check(kernel);
-}
-
 // Consumers and blocks of each kernel that is compiled.
 inline const std::vector<int> COMPILED[] = {{2, 0}, {2, 1}, {3, 0}, {3, 1}, {3, 2}};
 

@@ -96,9 +96,7 @@ class OnEmulator final : public DeviceGpt {
   template <class Work>
   double run(Work work) const {
     double result = 0;
-    simt::Config config;
-    config.hazards = looks_;
-    config.counters = false;
+    simt::Config config{.hazards = looks_, .counters = false};
     const simt::Report report = simt::run(config, [&] { result = work(); });
     if (!report.hazards.empty()) throw std::runtime_error(report.hazards.front().text);
     return result;

@@ -23,10 +23,10 @@ FORWARD_TESTS(KERNEL)
 TEST_CASE("returns a constant V, to the last place") { returns_a_constant_v(KERNEL, 0x1p-7); }
 
 TEST_CASE("agrees with float64 with any number of consumers and blocks") {
-  with_options(KERNEL, 2, 1, agrees_on_random_shapes);
-  with_options(KERNEL, 3, 0, agrees_on_random_shapes);
-  with_options(KERNEL, 3, 1, agrees_on_random_shapes);
-  with_options(KERNEL, 3, 1, same_bits_under_every_schedule);
+  with_options(KERNEL, {2, 1}, agrees_on_random_shapes);
+  with_options(KERNEL, {3, 0}, agrees_on_random_shapes);
+  with_options(KERNEL, {3, 1}, agrees_on_random_shapes);
+  with_options(KERNEL, {3, 1}, same_bits_under_every_schedule);
 }
 
 Answer answer(const Problem& problem, uint32_t breaks = 0, bool by_length = false,
@@ -39,8 +39,8 @@ MASK_TESTS(KERNEL)
 
 TEST_CASE("sinks: under all masks, with two and three consumers") {
   agrees_with_sinks(KERNEL);
-  with_options(KERNEL, 2, 0, agrees_with_sinks);
-  with_options(KERNEL, 3, 0, agrees_with_sinks);
+  with_options(KERNEL, {2, 0}, agrees_with_sinks);
+  with_options(KERNEL, {3, 0}, agrees_with_sinks);
 }
 
 TEST_CASE("sinks of -inf change no bit, large ones take all, a NaN stays in its head") {
@@ -61,7 +61,7 @@ TEST_CASE("a NaN in a row of Q harms that row alone") { a_nan_harms_its_row_alon
 TEST_CASE("packed sequences: any number of consumers and blocks") {
   for (const int blocks : {1, 4, 7, 9})
     for (const int consumers : {2, 3})
-      with_options(KERNEL, consumers, blocks, agrees_on_packed_sequences);
+      with_options(KERNEL, {consumers, blocks}, agrees_on_packed_sequences);
 }
 
 // Rows of 2048 keys or more take larger tiles at D = 128, and two buffers instead of four.
@@ -150,7 +150,7 @@ TEST_CASE("break: a missing wait for K") {
 // of keys, because with three, the ring of K would hold the producer back from Q, too. The vote,
 // which decides which group of tiles is exact, is there for speed.
 TEST_CASE("every barrier, wait, arrival, fence and expect_tx is needed, and its absence reported") {
-  with_options(KERNEL, 3, 1, [](const Kernel& kernel) {
+  with_options(KERNEL, {3, 1}, [](const Kernel& kernel) {
     every_synchronization_is_needed(kernel, 26, "barrier_red_or", {1, 3, 384, 250, 64});
   });
 }

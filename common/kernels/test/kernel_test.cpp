@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/check.hpp"
+#include "common/error.hpp"
 #include "common/file.hpp"
 #include "common/npy.hpp"
 
@@ -155,6 +156,15 @@ void same_bits_under_every_schedule(const Kernel& kernel) {
   }
 }
 
+void refuses_scales_that_are_not_positive(const Kernel& kernel) {
+  Problem problem = random_problem({1, 1, 16, 16, 64}, Dtype::bf16, 1);
+  std::vector<float> o(problem.shape.q_elements());
+  for (const double scale : {0.0, -0.125}) {
+    problem.scale = scale;
+    CHECK_THROWS_AS(forward_on_emulator(kernel, problem, o), InputError);
+  }
+}
+
 void every_synchronization_is_needed(const Kernel& kernel, size_t count,
                                      const std::string& for_speed, const Shape& shape) {
   // By default ragged lengths, with more tiles than any chapter has in flight.
@@ -179,6 +189,34 @@ simt::Counters count(const Kernel& kernel) {
   const Problem problem = random_problem({1, 1, 128, 512, 128}, Dtype::bf16, 4);
   std::vector<float> o(problem.shape.q_elements());
   return forward_on_emulator(kernel, problem, o).report.counters;
+}
+
+void counts_what_nsight_counted(const Kernel& kernel, const CopyCounters& expected) {
+  const simt::Counters counters = count(kernel);
+  CHECK(counters.ldmatrix_instructions == expected.ldmatrix);
+  CHECK(counters.mma_instructions == 8192);
+  CHECK(counters.cp_async_instructions == 1088);
+  CHECK(counters.shuffle_instructions == expected.shuffles);
+  CHECK(counters.barriers == expected.barriers);
+  CHECK(counters.shared_load_wavefronts == expected.load_wavefronts);
+  CHECK(counters.shared_load_wavefronts_ideal == 16640);
+  CHECK(counters.shared_store_wavefronts == 4352);
+  CHECK(counters.global_load_sectors == 17408);
+  CHECK(counters.global_load_sectors_ideal == 17408);
+  CHECK(counters.global_store_sectors == 2048);
+  CHECK(counters.global_store_sectors_ideal == 1024);
+  CHECK(counters.shared_bytes_per_block == expected.shared_bytes);
+}
+
+void with_options(const Kernel& kernel, const std::vector<int>& values,
+                  void (*check)(const Kernel&)) {
+  std::vector<IntegerOption> options(kernel.options.begin(), kernel.options.end());
+  REQUIRE(values.size() == options.size());
+  Kernel changed = kernel;
+  for (size_t i = 0; i < values.size(); ++i) options[i].fallback = values[i];
+  changed.options = options;
+  CAPTURE(values);
+  check(changed);
 }
 
 void no_max_overflows(const Kernel& kernel) {
@@ -212,6 +250,15 @@ void is_finite_and_wrong(const Kernel& kernel, KernelBreak flag, const Shape& sh
 void is_harmless(const Kernel& kernel, KernelBreak flag, const Shape& shape) {
   const Problem problem = random_problem(shape, Dtype::bf16, 5);
   check_against_reference(kernel, problem, emulate(kernel, problem, flag));
+}
+
+void breaks_of_the_softmax(const Kernel& kernel, int64_t whole_tiles) {
+  no_max_overflows(kernel);
+  is_finite_and_wrong(kernel, NO_RESCALE, {1, 1, 64, 256, 64});
+  is_harmless(kernel, NO_RESCALE, {1, 1, 64, 20, 64});  // one tile, so nothing to rescale
+  is_finite_and_wrong(kernel, UNMASKED_TAIL, {1, 1, 64, 70, 64});
+  is_harmless(kernel, UNMASKED_TAIL, {1, 1, 64, whole_tiles, 64});
+  is_finite_and_wrong(kernel, SHUFFLE_MASK_0X10, {1, 1, 64, 128, 64});
 }
 
 void is_reported_as(const Kernel& kernel, KernelBreak flag, simt::HazardKind kind,

@@ -17,14 +17,25 @@ void agrees_with_golden_cases(const Kernel& kernel);  // golden cases from NumPy
 // not rounded, O is exact.
 void returns_a_constant_v(const Kernel& kernel, double tolerance = 0);
 void same_bits_under_every_schedule(const Kernel& kernel);  // and no hazard
+void refuses_scales_that_are_not_positive(const Kernel& kernel);
 // The kernel has `count` barriers and waits. Removing any one of them must be reported as a hazard,
 // except for the instruction `for_speed`, without which the result is still correct.
 void every_synchronization_is_needed(const Kernel& kernel, size_t count,
                                      const std::string& for_speed = "",
                                      const Shape& shape = {1, 1, 70, 450, 64});
 
+// Runs `check` on the kernel with these values of its options.
+void with_options(const Kernel& kernel, const std::vector<int>& values,
+                  void (*check)(const Kernel&));
+
 // Returns the emulator's counters for the shape 1,1,128,512,128.
 simt::Counters count(const Kernel& kernel);
+// What Nsight Compute counted there for a kernel whose blocks of 64 queries copy K and V with
+// cp.async, and what differs between such kernels.
+struct CopyCounters {
+  int64_t ldmatrix, shuffles, barriers, load_wavefronts, shared_bytes;
+};
+void counts_what_nsight_counted(const Kernel& kernel, const CopyCounters& expected);
 
 // Each break has the symptom that its lesson describes, and only on the inputs that the lesson
 // names.
@@ -32,6 +43,8 @@ void no_max_overflows(const Kernel& kernel);
 // The check must detect the break at every input scale where its error is more than rounding.
 void is_finite_and_wrong(const Kernel& kernel, KernelBreak flag, const Shape& shape);
 void is_harmless(const Kernel& kernel, KernelBreak flag, const Shape& shape);
+// The breaks of chapter 03's softmax. `whole_tiles`: keys that leave no tail.
+void breaks_of_the_softmax(const Kernel& kernel, int64_t whole_tiles = 128);
 void is_reported_as(const Kernel& kernel, KernelBreak flag, simt::HazardKind kind,
                     double input_scale = 1.0);
 
