@@ -89,7 +89,7 @@ void check_mask(const Problem& problem) {
 
 std::string in_words(const Problem& problem) {
   std::string words;
-  if (problem.causal) words += ", causal";
+  if (problem.causal) words += problem.tree.empty() ? ", causal" : ", tree";
   if (problem.window_left >= 0 || problem.window_right >= 0) {
     words +=
         ", window " + std::to_string(problem.window_left) + "," + std::to_string(problem.right());
@@ -120,6 +120,7 @@ void add_masks(nlohmann::json& report, const Problem& problem) {
   if (problem.alibi) report["alibi"] = true;
   for (const float sink : problem.sinks) report["sinks"].push_back(json_number(sink));
   if (!problem.lengths.empty()) report["cache_seqlens"] = problem.lengths;
+  if (!problem.tree.empty()) report["tree"] = problem.tree;
 }
 
 void refuse_option(const char* option, uint32_t feature) {

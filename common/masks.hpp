@@ -31,6 +31,9 @@ struct Masks {
   std::vector<int64_t> q_starts = {}, kv_starts = {};  // starts of sequences, empty if not packed
   std::vector<int64_t> lengths = {};  // [batch]: keys of each sequence, first in K, or empty
   double softcap = 0;  // c: a score s becomes c tanh(s / c) before the mask, unless c is 0
+  // [batch, queries]: bit j of a query's word says whether it sees the key at the position of query
+  // j. It sees all keys before the queries. Empty if there is no tree.
+  std::vector<uint64_t> tree = {};
   bool alibi = false;  // subtract alibi_slope(head) times the distance from each score
 
   int64_t right() const { return causal ? 0 : window_right; }

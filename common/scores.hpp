@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "common/problem.hpp"
 
@@ -40,6 +41,9 @@ class QueryScores {
         keys_(problem.keys_of(batch_head / problem.shape.heads, query)),
         head_(batch_head % problem.shape.heads),
         query_(query),
+        word_(problem.tree.empty()
+                  ? 0
+                  : problem.tree[batch_head / problem.shape.heads * problem.shape.q + query]),
         slope_(problem.alibi ? Real(alibi_slope(head_, problem.shape.heads)) : Real(0)) {}
 
   const Keys& keys() const { return keys_; }
@@ -48,6 +52,10 @@ class QueryScores {
   // Returns the score of a key in keys().
   Score<Real> operator()(int64_t key) const {
     const Problem& problem = *problem_;
+    if (!problem.tree.empty()) {
+      const int64_t token = key - (keys_.diagonal - query_);
+      if (token >= 0 && (word_ >> token & 1) == 0) return {-std::numeric_limits<Real>::infinity()};
+    }
     Score<Real> s{Real(problem.scale) * dot<Real>(q_row_, k_.row(key), problem.shape.dim)};
     if (problem.softcap > 0) {
       const Real t = std::tanh(s.value / Real(problem.softcap));
@@ -66,6 +74,7 @@ class QueryScores {
   View<const float> k_;
   Keys keys_;
   int64_t head_, query_;
+  uint64_t word_;  // of the query, if there is a tree
   Real slope_;
 };
 

@@ -12,6 +12,8 @@ Besides the scale, every forward pass takes these modifiers of Q @ K.T, applied 
     slope        S = S - slope * |i + (Lkv - Lq) - j|, ALiBi: a number, or one per head, [heads, 1, 1]
     window L, R  query i sees key j if i + (Lkv - Lq) - L <= j <= i + (Lkv - Lq) + R; -1: no limit
     causal       R = 0: the last query sees every key
+    tree         [..., Lq, Lq], of the last Lq tokens: query i sees token j only if tree[..., i, j],
+                 and all keys before them
 
 A sink is a score without a key. The softmax's sum counts it, and O does not. It is a number, or one per
 head, [heads, 1]; -inf: none. The LSE contains it, so a fully masked row has O = 0 and LSE = sink.
@@ -21,7 +23,8 @@ head, [heads, 1]; -inf: none. The LSE contains it, so a fully masked row has O =
 Sources: online softmax, Milakov and Gimelshein 2018 (arXiv:1805.02867); tiles, FlashAttention, Dao
 et al. 2022 (arXiv:2205.14135) and FlashAttention-2, Dao 2023 (arXiv:2307.08691); ALiBi, Press,
 Smith and Lewis 2021 (arXiv:2108.12409); grouped heads, Ainslie et al. 2023 (arXiv:2305.13245);
-sinks, OpenAI 2025 (gpt-oss, arXiv:2508.10925).
+sinks, OpenAI 2025 (gpt-oss, arXiv:2508.10925); trees, SpecInfer, Miao et al. 2023
+(arXiv:2305.09781).
 """
 
 from typing import Callable, Iterator, NamedTuple, Optional, Sequence, Tuple
@@ -73,12 +76,24 @@ def limits(causal: bool, window: Tuple[int, int] = NO_LIMITS) -> Tuple[int, int]
     return (window[0], 0) if causal else tuple(window)
 
 
+def tree_mask(parents: Sequence[int]) -> np.ndarray:
+    """Returns what each token of a tree sees, [L, L]: itself, its parent (earlier; -1: none), the
+    parent's parent, and so on."""
+    seen = np.eye(len(parents), dtype=bool)
+    for token, parent in enumerate(parents):
+        if parent >= 0:
+            seen[token] |= seen[parent]
+    return seen
+
+
 def modified(s: np.ndarray, causal=False, window=NO_LIMITS, softcap=0.0, slope=0.0,
-             offset: Optional[int] = None) -> np.ndarray:
+             tree: Optional[np.ndarray] = None, offset: Optional[int] = None,
+             first_query: int = 0) -> np.ndarray:
     """Returns the scores after all modifiers, from scaled products s[..., queries, keys], in the
     type of s.
 
-    Key j = i + offset is on the diagonal of query i. The offset is Lkv - Lq, unless s is a tile.
+    Key j = i + offset is on the diagonal of query i. The offset is Lkv - Lq, unless s is a tile. Row
+    i of s is row first_query + i of the tree.
     """
     len_q, len_kv = s.shape[-2:]
     offset = len_kv - len_q if offset is None else offset
@@ -94,6 +109,10 @@ def modified(s: np.ndarray, causal=False, window=NO_LIMITS, softcap=0.0, slope=0
         hidden |= distance < -left
     if right >= 0:
         hidden |= distance > right
+    if tree is not None:
+        row = first_query + np.arange(len_q)[:, None]
+        token = row + distance  # the key's; negative: before all of them
+        hidden = hidden | (token >= 0) & ~tree[..., row, np.clip(token, 0, tree.shape[-1] - 1)]
     return np.where(hidden, s.dtype.type(NEG_INF), s) if hidden.any() else s
 
 
@@ -195,7 +214,7 @@ def tiled(q, k, v, scale=None, causal=False, block_q: int = 64, block_kv: int = 
         m, l, o = _start(q_i, v, sink)
         for j in range(0, len_kv, block_kv):
             s = scores(q_i, k[..., j:j + block_kv, :], scale, causal,  # [..., rows, keys of this tile]
-                       offset=i + (len_kv - len_q) - j, **modifiers)
+                       offset=i + (len_kv - len_q) - j, first_query=i, **modifiers)
             m_new = np.maximum(m, s.max(axis=-1))
             shift = _zero_if_empty(m_new)
             rescale = np.exp(m - shift)                            # 0 before the first visible key

@@ -95,7 +95,8 @@ def head_blocks(problem: Problem, b: int, h: int) -> Iterator[Tuple[slice, tuple
         q_n, k_n, v_n = q[queries], k[keys], v[keys]
         for rows, seen, offset in attention.row_blocks(len(q_n), len(k_n), problem.window):
             yield (slice(queries.start + rows.start, queries.start + rows.stop),
-                   (q_n[rows], k_n[seen], v_n[seen]), dict(problem.modifiers(h), offset=offset))
+                   (q_n[rows], k_n[seen], v_n[seen]),
+                   dict(problem.modifiers(h), offset=offset, first_query=rows.start))
 
 
 def compute_reference(problem: Problem, show_progress: bool = False) -> Reference:
@@ -253,20 +254,26 @@ def parse(arguments) -> argparse.Namespace:
                             help=f"where packed sequences begin in {tensor}, and where the last ends")
     parser.add_argument("--sinks", metavar="FILE",
                         help=".npy, [H]: a logit per head that only the softmax's sum counts")
+    parser.add_argument("--tree", type=whole_numbers, metavar="-1,…",
+                        help="the parent of each query's token, an earlier one or -1: a query sees all keys before "
+                        "the queries' tokens, its ancestors and itself")
     parser.add_argument("--layout", choices=("bhld", "blhd"), default="bhld",
                         help="of the files of Q, K, V, O and gradients")
     parser.add_argument("--dtype", choices=("bf16", "f16", "f32", "f64"),
                         help="type the program computed in; default: that of the q file")
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    if "--window" in arguments[:-1]:  # argparse would take -1,0 for an option
-        at = arguments.index("--window")
-        arguments[at:at + 2] = ["--window=" + arguments[at + 1]]
+    for option in ("--window", "--tree"):
+        if option in arguments[:-1]:  # argparse would take -1,0 for an option
+            at = arguments.index(option)
+            arguments[at:at + 2] = [option + "=" + arguments[at + 1]]
     options = parser.parse_args(arguments)
     given = [name for name in GRADIENTS if getattr(options, name)]
     if given and len(given) != len(GRADIENTS):
         raise BadInput("--do --dq --dk --dv go together: give all of them")
     if not given and not options.out:
         raise BadInput("the following arguments are required: --out, or --do --dq --dk --dv")
+    if given and options.tree:
+        raise BadInput("--tree: only O and its log-sum-exp can be checked, no gradients")
     if options.lse and not options.out:
         raise BadInput("--lse goes with --out")
     return options
@@ -286,7 +293,8 @@ def main(arguments=None) -> int:
         q, k, v = (read(name) for name in "qkv")
         problem = Problem(q, k, v, options.causal, options.scale, options.dtype, options.window,
                           options.softcap, options.alibi, options.cu_seqlens_q,
-                          options.cu_seqlens_k, read_npy(options.sinks) if options.sinks else None)
+                          options.cu_seqlens_k, read_npy(options.sinks) if options.sinks else None,
+                          options.tree)
         if options.kv_heads not in (None, problem.kv_heads):
             raise BadInput(f"--kv-heads {options.kv_heads}: k has {problem.kv_heads}")
         verdicts = []

@@ -15,7 +15,8 @@ depends only on the case's place in the list, so every run writes the same bytes
 DIR/verdicts/NAME/ has cases of the same form with right and wrong outputs (CHANGE_o.npy,
 CHANGE_lse.npy, float32), and DIR/verdicts.json has check.py's verdict on each. Another checker with
 the same rule must give the same verdicts. DIR/masks_and_shapes_verdicts.json is the same for the
-other list. DIR/sinks.json lists the cases with sinks.npy, [H], a logit per head.
+other list. DIR/sinks.json lists the cases with sinks.npy, [H], a logit per head, and DIR/trees.json
+those whose case.json has `tree`, the parents of the last Lq tokens.
 
 DIR/backward/NAME/ has cases of the same form with do, dq, dk and dv (float64, the gradients of
 sum(do * o)) and right and wrong gradients (CHANGE_dq.npy and so on, float32; a missing file is the
@@ -58,11 +59,12 @@ class Case(NamedTuple):
     cu_seqlens_q: Optional[Tuple[int, ...]] = None
     cu_seqlens_k: Optional[Tuple[int, ...]] = None
     sinks: Optional[Tuple[float, ...]] = None  # per head
+    tree: Optional[Tuple[int, ...]] = None     # parents of the last Lq tokens
 
     def options(self) -> dict:
         """Returns the options that not every program takes, if the case uses them."""
         return {name: getattr(self, name) for name in
-                ("window", "softcap", "alibi", "cu_seqlens_q", "cu_seqlens_k")
+                ("window", "softcap", "alibi", "cu_seqlens_q", "cu_seqlens_k", "tree")
                 if getattr(self, name) != self._field_defaults[name]}
 
 
@@ -142,6 +144,15 @@ SINK_CASES = [
          alibi=True, sinks=(1.0, 3.0, 0.0, -2.0), **PACKED),
     Case("sinks_kernel_128", (1, 4, 100, 150, 128), dtype="bf16", causal=True, kv_heads=2,
          sinks=(8.0, 5.0, 7.0, 2.0)),
+]
+
+
+TREE_CASES = [
+    Case("tree", (2, 4, 5, 23, 16), dtype="bf16", causal=True, kv_heads=2, tree=(-1, 0, 0, 1, 1)),
+    Case("tree_of_all_keys", (1, 2, 6, 6, 8), causal=True, tree=(-1, -1, 0, 1, 2, 2)),
+    Case("tree_64", (1, 2, 64, 90, 64), dtype="f16", causal=True,
+         tree=(-1, *((i - 1) // 3 for i in range(1, 64)))),
+    Case("tree_chain", (1, 1, 7, 40, 8), causal=True, tree=tuple(range(-1, 6))),
 ]
 
 
@@ -363,8 +374,10 @@ def write_case(case: Case, seed: int, directory: str) -> None:
     os.makedirs(directory, exist_ok=True)
     q, k, v = inputs(case, seed)
     scale = attention.default_scale(case.shape[-1]) if case.scale is None else case.scale
-    o, lse = attention.general(q, k, v, scale=scale, causal=case.causal, sinks=case.sinks,
-                               **case.options())
+    options = case.options()
+    if case.tree:
+        options["tree"] = attention.tree_mask(case.tree)
+    o, lse = attention.general(q, k, v, scale=scale, causal=case.causal, sinks=case.sinks, **options)
     for name, array in (("q", q), ("k", k), ("v", v), ("o", o), ("lse", lse)):
         np.save(os.path.join(directory, name + ".npy"), array)
     description = {"name": case.name, "shape": dict(zip(("batch", "heads", "q", "kv", "dim"),
@@ -406,9 +419,10 @@ def main() -> int:
             write_list(name + ".json", entries)
         write_list("backward.json", [entry for case in BACKWARD_CASES for entry in write_backward(
             case, next(seeds), os.path.join(out, "backward", case.name))])
-        for case in SINK_CASES:
-            write_case(case, next(seeds), os.path.join(out, case.name))
-        write_list("sinks.json", [case.name for case in SINK_CASES])
+        for name, cases in (("sinks", SINK_CASES), ("trees", TREE_CASES)):
+            for case in cases:
+                write_case(case, next(seeds), os.path.join(out, case.name))
+            write_list(name + ".json", [case.name for case in cases])
     except OSError as error:
         print(f"error: {error.filename}: {error.strerror}", file=sys.stderr)
         return 2

@@ -30,6 +30,7 @@ class Head(NamedTuple):
     first: float    # query i sees keys i + first to i + last
     last: float
     sink: float = NEG_INF
+    tree: Optional[np.ndarray] = None  # [Lq, Lq], what the last tokens see of each other
 
 
 class Place(NamedTuple):
@@ -57,7 +58,10 @@ def scores_of(head: Head, i: int) -> np.ndarray:
     from_i = np.arange(len(head.k)) - i
     if head.slope:
         s = s - head.slope * np.abs(from_i - (len(head.k) - len(head.q)))
-    return np.where((head.first <= from_i) & (from_i <= head.last), s, NEG_INF)
+    seen = (head.first <= from_i) & (from_i <= head.last)
+    if head.tree is not None:
+        seen[len(head.k) - len(head.q):] &= head.tree[i]
+    return np.where(seen, s, NEG_INF)
 
 
 def weighted(s: np.ndarray, v: np.ndarray, sink: float = NEG_INF) -> np.ndarray:
@@ -175,7 +179,8 @@ def head_at(problem: Problem, at: Place, q: np.ndarray, k: np.ndarray, v: np.nda
     _, keys = parts[min(n + sequences_late, len(parts) - 1)]
     q, k, v = q[queries], *(x[keys.start + keys_late:keys.stop + keys_late] for x in (k, v))
     return Head(q, k, v, problem.scale, problem.softcap, problem.slopes[at.h],
-                *seen(problem.window, len(k) - len(q)), problem.sink(at.h)), at.i - queries.start
+                *seen(problem.window, len(k) - len(q)), problem.sink(at.h),
+                problem.tree), at.i - queries.start
 
 
 def exchanged(problem: Problem, at: Place) -> Place:
@@ -237,6 +242,11 @@ def top_left(window: Tuple[int, int]) -> dict:
     return {"first": first, "last": last}
 
 
+def only_parents(head: Head) -> dict:
+    depth = head.tree.sum(1)
+    return {"tree": head.tree & (depth >= depth[:, None] - 1)}
+
+
 def packed_mistakes(problem: Problem) -> Iterator[Mistake]:
     def whole(at: Place) -> List[np.ndarray]:
         return [x.astype(np.float64) for x in problem.head(at.b, at.h)]
@@ -281,6 +291,12 @@ def mistakes_for(problem: Problem) -> Iterator[Mistake]:
         yield in_head("the sink is multiplied by the scale", lambda head: {
             "sink": head.sink * head.scale})
         yield in_row("the sink's weight is 1, whatever its logit is", sink_of_weight_1_row)
+    if problem.tree is not None:
+        yield in_head("the tree is taken for a chain: a token sees all earlier ones",
+                      lambda head: {"tree": np.tril(np.ones_like(head.tree))})
+        yield in_head("the tree is reversed: a token sees its descendants",
+                      lambda head: {"tree": head.tree.T})
+        yield in_head("a token of the tree sees its parent, but no earlier ancestor", only_parents)
     if problem.packed:
         yield from packed_mistakes(problem)
     yield in_row("O is not divided by the row sum l", unnormalised_row)

@@ -86,7 +86,8 @@ class Problem:
                  window: Tuple[int, int] = attention.NO_LIMITS, softcap: float = 0.0,
                  alibi: bool = False, cu_seqlens_q: Optional[Sequence[int]] = None,
                  cu_seqlens_k: Optional[Sequence[int]] = None,
-                 sinks: Optional[np.ndarray] = None) -> None:
+                 sinks: Optional[np.ndarray] = None,
+                 tree: Optional[Sequence[int]] = None) -> None:
         """Raises BadInput if the shapes do not fit together, or a value is NaN or Inf before or
         after rounding to `dtype` (default: the type of q)."""
         for name, array in (("q", q), ("k", k), ("v", v)):
@@ -120,6 +121,10 @@ class Problem:
         if sinks is not None and (sinks.shape != (heads,) or not (sinks < np.inf).all()):
             raise BadInput(f"sinks have shape {list(sinks.shape)}: expected [{heads}], a finite "
                            "number for each head, or -inf for none")
+        if tree is not None and (cu_seqlens_q is not None or len(tree) != len_q or len_q > len_kv
+                                 or any(not -1 <= x < i for i, x in enumerate(tree))):
+            raise BadInput(f"tree {','.join(map(str, tree))}: expected a parent for each of the {len_q} "
+                           "last tokens, an earlier token or -1 for none, and no packed sequences")
         if (cu_seqlens_q is None) != (cu_seqlens_k is None):
             raise BadInput("cu_seqlens_q and cu_seqlens_k go together: give both")
         self.cu_seqlens_q, self.cu_seqlens_k = (0, len_q), (0, len_kv)
@@ -133,6 +138,7 @@ class Problem:
                 raise BadInput(f"cu_seqlens_q has {len(self.cu_seqlens_q)} numbers and "
                                f"cu_seqlens_k {len(self.cu_seqlens_k)}: expected as many")
         self.shape = (batch, heads, len_q, len_kv, dim)
+        self.tree = None if tree is None else attention.tree_mask(tree)
         self.causal = causal
         self.window = attention.limits(causal, window)  # includes `causal`
         self.softcap = float(softcap)
@@ -165,6 +171,7 @@ class Problem:
         words += [f"softcap {self.softcap:g}"] if self.softcap else []
         words += ["ALiBi"] if self.slopes.any() else []
         words += ["sinks"] if self.sinks is not None else []
+        words += ["tree"] if self.tree is not None else []
         if self.packed:
             words.append(f"{len(self.cu_seqlens_q) - 1} sequences")
         return ", ".join(words)
@@ -188,12 +195,13 @@ class Problem:
 
     def modifiers(self, h: int) -> dict:
         """Returns the arguments of `attention.scores` besides the scale."""
-        return {"window": self.window, "softcap": self.softcap, "slope": self.slopes[h]}
+        return {"window": self.window, "softcap": self.softcap, "slope": self.slopes[h],
+                "tree": self.tree}
 
     def options(self) -> dict:
         """Returns the arguments of `attention.general` besides the tensors."""
         options = {"scale": self.scale, "window": self.window, "softcap": self.softcap,
-                   "alibi": bool(self.slopes.any()), "sinks": self.sinks}
+                   "alibi": bool(self.slopes.any()), "sinks": self.sinks, "tree": self.tree}
         if self.packed:
             options.update(cu_seqlens_q=self.cu_seqlens_q, cu_seqlens_k=self.cu_seqlens_k)
         return options

@@ -31,7 +31,7 @@ struct GoldenCase {
 
 std::vector<std::string> case_names() {
   std::vector<std::string> names = nlohmann::json::parse(fa::read_file(kGolden + "cases.json"));
-  for (const char* list : {"masks_and_shapes.json", "sinks.json"}) {
+  for (const char* list : {"masks_and_shapes.json", "sinks.json", "trees.json"}) {
     const std::vector<std::string> more = nlohmann::json::parse(fa::read_file(kGolden + list));
     names.insert(names.end(), more.begin(), more.end());
   }
@@ -71,6 +71,12 @@ GoldenCase read_case(const std::string& name) {
   problem.alibi = json.value("alibi", false);
   problem.q_starts = json.value("cu_seqlens_q", std::vector<int64_t>{});
   problem.kv_starts = json.value("cu_seqlens_k", std::vector<int64_t>{});
+  const std::vector<int> parents = json.value("tree", std::vector<int>{});
+  for (int64_t row = 0; !parents.empty() && row < batch * q; ++row) {
+    problem.tree.push_back(0);
+    for (int64_t token = row % q; token >= 0; token = parents[token])
+      problem.tree.back() |= uint64_t{1} << token;
+  }
   fa::check_mask(problem);
   if (std::filesystem::exists(directory + "sinks.npy")) {
     problem.sinks = fa::load_sinks(directory + "sinks.npy", heads);

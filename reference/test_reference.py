@@ -65,6 +65,19 @@ def scalar_attention(q, k, v, scale, causal, window=(-1, -1), softcap=0.0, slope
     return np.array(o), np.array(lse)
 
 
+def tree_attention(q, k, v, scale, parents):
+    """One head whose last len(q) keys are a tree: each query has the sequence of its own branch."""
+    rows = []
+    for token in range(len(q)):
+        path, at = [], token
+        while at >= 0:
+            path.insert(0, len(k) - len(q) + at)
+            at = parents[at]
+        keys = [*range(len(k) - len(q)), *path]
+        rows.append(scalar_attention(q[token:token + 1], k[keys], v[keys], scale, True))
+    return tuple(np.concatenate(x) for x in zip(*rows))
+
+
 def random_inputs(shape, seed=0, q_scale=1.0):
     batch, heads, len_q, len_kv, dim = shape
     random = np.random.default_rng(seed)
@@ -285,6 +298,25 @@ class MasksAndShapes(unittest.TestCase):
             self.assert_same(none, attention.general(q, k, v, **options))
         self.assertTrue((want.o[:, 2] < 1e-20).all() and (want.lse[:, 2] == 60).all())
 
+    def test_a_tree_is_a_sequence_per_branch(self):
+        for parents in ((-1, 0, 0, 1, 1), (-1, -1, -1), (-1, 0, 1, 1, 0, 4, 5), (-1,)):
+            q, k, v = random_inputs((1, 2, len(parents), 11, 5))
+            for name, forward in attention.FORWARD.items():
+                options = {"block_q": 2, "block_kv": 3} if name == "tiled" else {}
+                with self.subTest(name, parents=parents):
+                    got = forward(q, k, v, causal=True, tree=attention.tree_mask(parents), **options)
+                    for h in range(2):
+                        want = tree_attention(q[0, h], k[0, h], v[0, h], 5 ** -0.5, parents)
+                        self.assert_same(attention.Attention(got.o[0, h], got.lse[0, h]),
+                                         attention.Attention(*want))
+        q, k, v = random_inputs((2, 3, 6, 17, 4))
+        masks = np.stack([attention.tree_mask(tree) for tree in ((-1, 0, 0, 0, 3, 3), range(-1, 5))])
+        got = attention.safe(q, k, v, causal=True, tree=masks[:, None])
+        for one, options in enumerate(({"tree": masks[0]}, {})):  # a chain is the causal mask
+            want = attention.safe(q[one], k[one], v[one], causal=True, **options)
+            self.assert_same(attention.Attention(got.o[one], got.lse[one]), want)
+        self.assertFalse(np.allclose(got.o[0], attention.safe(q[0], k[0], v[0], causal=True).o))
+
     def test_grouped_heads_are_repeated_heads(self):
         q, _, _ = random_inputs((2, 6, 9, 1, 4))
         for kv_heads in (1, 2, 3, 6):
@@ -434,7 +466,7 @@ class GoldenCases(unittest.TestCase):
                         str(out)], check=True)
 
     def test_list_and_folders_agree(self):
-        names = [name for list_name in ("cases", "masks_and_shapes", "sinks")
+        names = [name for list_name in ("cases", "masks_and_shapes", "sinks", "trees")
                  for name in json.loads((self.out / f"{list_name}.json").read_text())]
         self.assertEqual(len(names), len(set(names)))
         self.assertEqual(sorted(names + ["backward", "verdicts"]),
@@ -525,10 +557,15 @@ class GoldenCases(unittest.TestCase):
             for b, h in ((0, 0), (-1, -1), (0, sizes["heads"] // 2)):
                 head = h % sizes["heads"]
                 slope = get_slopes(sizes["heads"])[head] if "alibi" in case else 0.0
-                want_o, want_lse = scalar_attention(
-                    q[b, h, some].astype(float), *(x[b, head // group, first_key:].astype(float)
-                                                   for x in (k, v)), case["scale"], case["causal"],
-                    case.get("window", (-1, -1)), case.get("softcap", 0.0), slope)
+                keys, values = (x[b, head // group, first_key:].astype(float) for x in (k, v))
+                if "tree" in case:
+                    want_o, want_lse = tree_attention(q[b, h].astype(float), keys, values,
+                                                      case["scale"], case["tree"])
+                    want_o, want_lse = want_o[some], want_lse[some]
+                else:
+                    want_o, want_lse = scalar_attention(
+                        q[b, h, some].astype(float), keys, values, case["scale"], case["causal"],
+                        case.get("window", (-1, -1)), case.get("softcap", 0.0), slope)
                 want_o, want_lse = with_sink(want_o, want_lse, sinks[head])
                 with self.subTest(case["name"], b=b, h=h):
                     np.testing.assert_allclose(o[b, h, some], want_o, rtol=0, atol=1e-12)
@@ -626,6 +663,14 @@ class Checker(unittest.TestCase):
         for sinks in (np.zeros(3), np.array([0.0, np.nan]), np.array([0.0, np.inf])):
             with self.assertRaisesRegex(BadInput, "sinks have shape"):
                 Problem(q, k, v, sinks=sinks)
+
+    def test_a_bad_tree_is_refused(self):
+        q, k, v = random_inputs((1, 1, 3, 5, 4))
+        for tree in ((-1, 0), (-1, 1, 0), (-2, 0, 0), (-1, 0, 0, 0)):
+            with self.assertRaisesRegex(BadInput, "expected a parent for each of the 3 last tokens"):
+                Problem(q, k, v, causal=True, tree=tree)
+        with self.assertRaisesRegex(BadInput, "expected a parent"):
+            Problem(q, k[:, :, :2], v[:, :, :2], causal=True, tree=(-1, 0, 0))
 
     def test_a_nan_anywhere_in_a_masked_problem_fails(self):
         random = np.random.default_rng(0)
@@ -924,6 +969,26 @@ def wrong_sink_outputs():
             yield options, words, inputs, p @ v / (p.sum(-1, keepdims=True) + np.exp(sinks - m))
 
 
+def wrong_tree_outputs():
+    """Yields (options, words of the diagnosis, (q, k, v), wrong O)."""
+    tree = (-1, 0, 0, 1, 1, 2, 3, 3, 6)
+    children = [[j for j in range(9) if tree[j] == i] for i in range(9)]
+
+    def below(i):
+        return [i, *(x for child in children[i] for x in below(child))]
+
+    for words, sees in (("the tree is taken for a chain", lambda i: range(i + 1)),
+                        ("the tree is reversed", lambda i: [x for x in below(i) if x <= i]),
+                        ("but no earlier ancestor", lambda i: [i, tree[i]] if i else [0])):
+        for shape in ((2, 4, 9, 30, 16), (1, 4, 9, 9, 16)):
+            q, k, v = inputs = random_inputs(shape, q_scale=3.0)
+            s = 0.25 * q @ k.swapaxes(-1, -2)
+            for i in range(9):
+                hidden = [j for j in range(9) if j not in sees(i)]
+                s[..., i, [shape[3] - 9 + j for j in hidden]] = -np.inf
+            yield {"tree": tree, "causal": True}, words, inputs, softmax_rows(s) @ v
+
+
 def wrong_outputs(q, k, v):
     """Yields (causal, words of the diagnosis, wrong O). It uses whole matrices and masks and not
     the functions of mistakes.py."""
@@ -1087,7 +1152,8 @@ class Diagnosis(unittest.TestCase):
                         self.assertIn(message, diagnosis or "nothing")
 
     def test_each_mistake_about_masks_and_shapes_is_recognised(self):
-        for options, message, inputs, out in (*wrong_masked_outputs(), *wrong_sink_outputs()):
+        for options, message, inputs, out in (*wrong_masked_outputs(), *wrong_sink_outputs(),
+                                              *wrong_tree_outputs()):
             dtype = "bf16" if inputs[0].shape[0] == 1 else "f32"
             with self.subTest(message=message, dtype=dtype, shape=inputs[0].shape, **options):
                 diagnosis = self.diagnose(inputs, attention.round_to(out, dtype), dtype, **options)
@@ -1101,7 +1167,7 @@ class Diagnosis(unittest.TestCase):
             everything += tested
             for causal in (False, True):
                 self.assert_tested(tested, Problem(*inputs, causal=causal))
-        wrong = [*wrong_masked_outputs(), *wrong_sink_outputs()]
+        wrong = [*wrong_masked_outputs(), *wrong_sink_outputs(), *wrong_tree_outputs()]
         tested = everything + [message for _, message, _, _ in wrong]
         for options, _, inputs, _ in wrong:
             self.assert_tested(tested, Problem(*inputs, **options))
@@ -1398,6 +1464,19 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(code, 1, out)
         self.save("sinks", sinks[1:])
         self.assert_error("sinks have shape", "--sinks", str(self.folder / "sinks.npy"))
+
+    def test_a_tree(self):
+        q, k, v = self.inputs
+        parents = [-1, 0, 0, *range(1, q.shape[2] - 2)]
+        right = attention.general(q, k, v, causal=True, tree=attention.tree_mask(parents))
+        self.save("out", right.o)
+        text = ",".join(map(str, parents))
+        code, out, err = self.check("--causal", "--tree", text)
+        self.assertEqual((code, err), (0, ""), out)
+        self.assertIn(", causal, tree", out)
+        code, out, _ = self.check("--causal")
+        self.assertEqual(code, 1, out)
+        self.assert_error("expected a parent", "--causal", "--tree", "-1,1")
 
     def test_a_window_may_begin_with_minus_1(self):
         code, out, _ = self.check("--window", "-1,0", "--lse", str(self.folder / "lse.npy"))

@@ -124,6 +124,26 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
     }
 }
 
+// [anchor: tree]
+// Hides new tokens of other branches. The first column of S is new token `first_token`, or a key of
+// the cache if that is negative. Bit j of a row's word says whether the row sees new token j.
+template <int MMAS_Q, int MMAS_KV>
+FA_DEVICE void hide_other_branches(float (&S_rmem)[MMAS_Q][MMAS_KV][4], const uint64_t* words,
+                                   int first_row, int rows, int group, int first_token) {
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+    for (int half = 0; half < 2; ++half) {
+      const int row = first_row + mma_q * MMA_M + half * 8 + lane_index() / 4;
+      const uint64_t word = row < rows ? load_global(words + row / group) : 0;
+      for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv)
+        for (int right = 0; right < 2; ++right) {
+          const int token = first_token + mma_kv * MMA_N + lane_index() % 4 * 2 + right;
+          if (token >= 0 && token < 64 && (word >> token & 1) == 0)
+            S_rmem[mma_q][mma_kv][half * 2 + right] = NEG_INF;
+        }
+    }
+}
+// [/anchor: tree]
+
 // m' = max(m, rowmax S),   rescale = exp(scale (m - m'))
 template <int MMAS_Q, int MMAS_KV, class Breaks>
 FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&rescale)[MMAS_Q][2],
@@ -201,7 +221,8 @@ void attend(const Params p, Breaks breaks) {
   const int stop = end < seen ? end : seen;
   const int count = first < stop ? ceil_div(stop - first, BLOCK_KEYS) : 0;
   // [/anchor: split]
-  const int all_see = mask.end_key(first_row / p.group);  // all rows see the keys before it
+  // All rows see the keys before `all_see`.
+  const int all_see = p.tree == nullptr ? mask.end_key(first_row / p.group) : len - p.len_q;
   const int clear = all_see < stop ? all_see : stop;
 
   const int warp = shfl(warp_index(), 0);
@@ -277,6 +298,9 @@ void attend(const Params p, Breaks breaks) {
           for (int mma_kv = 0; mma_kv < MMAS_KV; ++mma_kv)
             if (mma_kv * MMA_N >= hidden) S_rmem[mma_q][mma_kv][i] = NEG_INF;
         }
+      if (p.tree != nullptr && !breaks.has(fa::TREE_AS_CHAIN))
+        hide_other_branches(S_rmem, p.tree + int64_t{batch} * p.len_q, first_row, rows, p.group,
+                            key - (len - p.len_q));
     }
     uint32_t P_rmem[MMAS_Q][MMAS_KV / 2][4];
     float rescale[MMAS_Q][2];

@@ -14,13 +14,14 @@ enum DecodeBreak : uint32_t {
   STALE_VALUES = OWN_BREAK << 4,
   SHARED_PARTIAL = OWN_BREAK << 5,
   SINK_IN_EVERY_SPLIT = OWN_BREAK << 6,
+  TREE_AS_CHAIN = OWN_BREAK << 7,
 };
 
 inline constexpr Break DECODE_BREAKS[] = {
     {"overlapping-splits", OVERLAPPING_SPLITS},   {"no-rescale-in-combine", NO_RESCALE_IN_COMBINE},
     {"silent-empty-split", SILENT_EMPTY_SPLIT},   {"shared-partial", SHARED_PARTIAL},
     {"page-off-by-one", PAGE_OFF_BY_ONE},         {"stale-values", STALE_VALUES},
-    {"sink-in-every-split", SINK_IN_EVERY_SPLIT},
+    {"sink-in-every-split", SINK_IN_EVERY_SPLIT}, {"tree-as-chain", TREE_AS_CHAIN},
 };
 
 }  // namespace fa

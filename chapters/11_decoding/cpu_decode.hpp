@@ -29,6 +29,9 @@ struct Step {
   const Real* V_pages;     // same shape
   const int32_t* table;    // [batch, columns]; entries after a sequence's pages are not read
   const int32_t* lengths;  // [batch]: number of keys
+  // [batch, len_q]: bit j says whether a query also sees the key of query j, if that is earlier;
+  // null: it sees them all
+  const uint64_t* tree = nullptr;
 
   int64_t rows() const { return batch * heads * len_q; }  // number of rows of Q and of O
   int64_t rows_of_kv_head() const { return heads / kv_heads * len_q; }
@@ -36,8 +39,10 @@ struct Step {
   int64_t first_row(int64_t sequence, int64_t kv_head) const {
     return (sequence * kv_heads + kv_head) * rows_of_kv_head();
   }
-  int64_t visible(int64_t sequence, int64_t row) const {
-    return lengths[sequence] - len_q + row % len_q + 1;
+  bool sees(int64_t sequence, int64_t row, int64_t key) const {
+    const int64_t query = row % len_q, token = key - (lengths[sequence] - len_q);
+    return token < 0 || (token <= query &&
+                         (tree == nullptr || (tree[sequence * len_q + query] >> token & 1) != 0));
   }
   // Returns the offset of a key in K_pages, and of its value in V_pages.
   int64_t offset(int64_t sequence, int64_t kv_head, int64_t key) const {
@@ -112,7 +117,7 @@ void attend_split(const Step<Real>& step, int64_t sequence, int64_t kv_head, Ran
   for (int64_t key = keys.begin; key < keys.end; ++key) {  // read once, for all rows
     const int64_t offset = step.offset(sequence, kv_head, key);
     for (int64_t i = 0; i < step.rows_of_kv_head(); ++i) {
-      if (key >= step.visible(sequence, first_row + i)) continue;
+      if (!step.sees(sequence, first_row + i, key)) continue;
       const Real* const q = step.Q + (first_row + i) * dim;
       add_key(states[i], step.scale * fa::ch10::dot(q, step.K_pages + offset, dim),
               step.V_pages + offset);

@@ -21,12 +21,13 @@ struct Tensor {
 
 struct Params {
   Tensor Q, K, V, K_new, V_new, O;
-  float* LSE;          // [batch, heads, len_q], or null
-  float* partial_O;    // [parts, batch, heads, len_q, HEAD_DIM]
-  float* partial_LSE;  // [parts, batch, heads, len_q]
-  const float* sinks;  // [heads], or null
-  const int* lengths;  // [batch], or null
-  const int* table;    // [batch, table_columns]
+  float* LSE;            // [batch, heads, len_q], or null
+  float* partial_O;      // [parts, batch, heads, len_q, HEAD_DIM]
+  float* partial_LSE;    // [parts, batch, heads, len_q]
+  const float* sinks;    // [heads], or null
+  const int* lengths;    // [batch], or null
+  const int* table;      // [batch, table_columns]
+  const uint64_t* tree;  // [batch, len_q]: which new tokens each of them sees, or null
   int table_columns, page_size;
   int batches, heads, group, len_q, len_kv, len_new, dim;
   // The keys at `first_key` and above; their results are the parts from `first_part`.
@@ -63,6 +64,7 @@ inline Params params_of(const fa::DecodeArgs& args) {
       .sinks = args.sinks,
       .lengths = args.lengths,
       .table = args.table,
+      .tree = args.tree,
       .table_columns = static_cast<int>(args.table_columns),
       .page_size = static_cast<int>(args.k.shape[2]),
       .batches = static_cast<int>(batch),
@@ -89,6 +91,7 @@ inline Params prefix_params(const fa::DecodeArgs& args) {
   params.len_kv = params.first_key;
   params.len_new = 0;
   params.causal = false;
+  params.tree = nullptr;
   params.splits = args.splits.prefix;
   params.first_key = params.first_part = 0;
   params.sequences = params.batches;

@@ -10,7 +10,9 @@
 #include "common/error.hpp"
 #include "common/gpu/runtime.hpp"
 #include "common/npy.hpp"
+#include "common/parse.hpp"
 #include "pages.hpp"
+#include "tree.hpp"
 
 namespace fa::ch11 {
 namespace {
@@ -79,6 +81,35 @@ CacheLayout read_table(const Problem& problem, CacheLayout cache, const Flags& f
   }
   cache.pages = std::max<int64_t>(cache.pages, 1);
   return cache;
+}
+
+// Sets which new tokens each of them sees, from the parents that --tree gives for one sequence or
+// for all.
+void set_tree(Problem& problem, const std::string& given) {
+  const int64_t batch = problem.shape.batch, tokens = problem.shape.q;
+  std::vector<int64_t> parents, sizes;
+  if (given.find_first_not_of("-,0123456789") == std::string::npos) {
+    for (const std::string& part : split_at_commas(given)) {
+      parents.push_back(
+          parse_integer(part, "--tree " + shown(given) + ": parent", -1, kMostTreeTokens));
+    }
+    sizes = {std::ssize(parents)};
+  } else {
+    const NpyArray file = read_npy(given, {NpyType::i32});
+    for (const double parent : file.doubles()) parents.push_back(static_cast<int64_t>(parent));
+    sizes = file.shape;
+  }
+  if (sizes != std::vector{tokens} && sizes != std::vector{batch, tokens}) {
+    throw InputError("--tree " + shown(given) + ": is " + bracketed(sizes) + ", expected [" +
+                     std::to_string(tokens) + "], a parent for each new token, or [" +
+                     std::to_string(batch) + ", " + std::to_string(tokens) + "]");
+  }
+  for (int64_t n = 0; n < batch; ++n) {
+    const auto words =
+        ::ch11::tree_words(std::span(parents).subspan(sizes.size() > 1 ? n * tokens : 0, tokens));
+    problem.tree.insert(problem.tree.end(), words.begin(), words.end());
+  }
+  problem.causal = true;
 }
 
 CacheLayout cache_layout(const Problem& problem, const Arguments& args, const Flags& flags) {
@@ -185,6 +216,9 @@ void Flags::declare(Cli& cli) {
       "number of new keys at the end of each sequence, which the call appends to the cache");
   cli.integer("--prefix", prefix, 1, kMostElements,
               "number of first keys that all sequences share, on the same pages: read once");
+  cli.text("--tree", tree,
+           "the parent of each new token, as -1,0,0 or a .npy file, int32 [Lq] or [B, Lq]: a token "
+           "sees the cache, its ancestors and itself; -1: no parent");
 }
 
 void prepare(Problem& problem, const Arguments& args, const Flags& flags) {
@@ -192,6 +226,7 @@ void prepare(Problem& problem, const Arguments& args, const Flags& flags) {
     problem.lengths = parse_lengths("--cache-seqlens", flags.lengths, "length", problem.shape.kv);
     check_mask(problem);
   }
+  if (args.given("--tree")) set_tree(problem, flags.tree);
   if (!args.given("--prefix")) return;
   share_prefix(problem, "--k", problem.k, args, flags);
   share_prefix(problem, "--v", problem.v, args, flags);
@@ -204,6 +239,11 @@ void check_options(const Problem& problem, const Arguments& args, const Flags& f
     if (length >= flags.appended) continue;
     throw InputError("--append " + std::to_string(flags.appended) + ": a sequence has " +
                      std::to_string(length) + " keys, including new ones");
+  }
+  for (const int64_t length : lengths_in_use(problem)) {
+    if (problem.tree.empty() || length >= problem.shape.q) continue;
+    throw InputError("--tree: a sequence has " + std::to_string(length) + " keys, fewer than its " +
+                     std::to_string(problem.shape.q) + " new tokens");
   }
   for (const char* option : {"--block-table", "--prefix"}) {
     if (args.given(option) && !args.given("--page-size")) {

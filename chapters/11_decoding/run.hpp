@@ -9,13 +9,13 @@ namespace fa::ch11 {
 
 struct Flags {
   int64_t page_size = 0, splits = 0, appended = 0, prefix = 0;
-  std::string block_table, lengths;
+  std::string block_table, lengths, tree;
 
   void declare(Cli& cli);
 };
 
-// Sets the lengths in use, and copies the first keys and values of the first sequence to all
-// sequences.
+// Sets the lengths in use and the tree of the new tokens, and copies the first keys and values of
+// the first sequence to all sequences.
 void prepare(Problem& problem, const Arguments& args, const Flags& flags);
 
 // Throws InputError for options that do not go together, or not with the problem.

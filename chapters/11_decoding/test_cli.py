@@ -23,7 +23,7 @@ class Cli(cli_test.Cli):
         arrays, options = self.arrays({"q": q, "k": k, "v": k}, np.float16)
         return arrays, [*options, "--dtype", "f16", "--device", "emulator"]
 
-    def agrees(self, arrays, lengths, *options):
+    def agrees(self, arrays, lengths, *options, trees=None):
         """O and LSE of these sequences are NumPy's in float64, each by itself."""
         result = run(*options, "--out", self.path("o.npy"), "--lse", self.path("lse.npy"))
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
@@ -31,7 +31,8 @@ class Cli(cli_test.Cli):
         for n, length in enumerate(lengths):
             q, k, v = (x[n:n + 1].astype(np.float64) for x in arrays.values())
             expected_o, expected_lse = attention.general(
-                q, k[:, :, :length], v[:, :, :length], causal="--causal" in options)
+                q, k[:, :, :length], v[:, :, :length], causal="--causal" in options,
+                tree=attention.tree_mask(trees[n]) if trees else None)
             worst = np.abs(o[n] - expected_o[0])
             self.assertTrue((worst <= 4e-3).all(), f"sequence {n}: {worst.max()}")
             self.assertTrue((np.abs(lse[n] - expected_lse[0]) <= 1e-3).all())
@@ -81,6 +82,32 @@ class Cli(cli_test.Cli):
         table[2, 3] = 13
         np.save(self.path("table"), table.astype(np.int32))
         self.refused(*options, says="page 13 of sequence 2: the --prefix has page 7 there")
+
+    def test_a_tree_of_new_tokens(self):
+        arrays, options = self.files(q=(2, 4, 6, 64))
+        one = (-1, 0, 0, 2, 2, 1)
+        lengths = ["--cache-seqlens", "50,17"]
+        for more in ([], ["--append", 6, "--page-size", 5], ["--splits", 3, "--causal"],
+                     ["--layout", "blhd", "--page-size", 16, "--append", 2]):
+            self.agrees(arrays, (50, 17), *options, *lengths, *more, "--tree", "-1,0,0,2,2,1",
+                        trees=(one, one))
+        trees = np.array([one, (-1, -1, 1, 2, 0, 3)], np.int32)
+        np.save(self.path("tree"), trees)
+        file = ["--tree", self.path("tree.npy")]
+        self.agrees(arrays, (50, 17), *options, *lengths, *file, trees=trees)
+        self.refused(*options, "--cache-seqlens", "50,5", *file,
+                     says="--tree: a sequence has 5 keys, fewer than its 6 new tokens")
+        self.refused(*options, "--tree", "-1,0", says="is [2], expected [6], a parent for each new token")
+        self.refused(*options, "--tree", "-1,0,0,2,4,1",
+                     says="token 4 has parent 4: expected an earlier token, or -1 for none")
+        self.refused(*options, "--tree", "-1,0,0,2,-2,1", says="parent -2")
+        self.refused(*options, "--tree", "-1,0,,2,2,1", says="expected a whole number")
+        self.refused(*options, "--tree", self.path("none.npy"), says="none.npy")
+        for wrong in (trees[:, :4], trees.astype(np.int64), trees[0] == 0, trees - 1):
+            np.save(self.path("tree"), wrong)
+            self.refused(*options, *file)
+        self.refused("--shape", "1,1,65,99,64", "--tree", ",".join(["-1"] * 65),
+                     "--device", "emulator", says="a tree of 65 tokens: expected at most 64")
 
     def test_a_prefix_is_read_once(self):
         profiles = []

@@ -10,6 +10,7 @@
 #include "common/check.hpp"
 #include "common/half.hpp"
 #include "cpu_decode.hpp"
+#include "tree.hpp"
 
 using namespace ch11;
 using ch02::AttentionState;
@@ -386,6 +387,42 @@ TEST_CASE("several new queries: query i sees the first length - len_q + i + 1 ke
     CHECK(one.LSE[row] == four.LSE[row * 4 + 3]);
     for (int64_t d = 0; d < 8; ++d) CHECK(one.O[row * 8 + d] == four.O[(row * 4 + 3) * 8 + d]);
   }
+}
+
+TEST_CASE("a tree: each new token alone, with a table that has its branch only") {
+  const std::vector<std::vector<int64_t>> parents = {{-1, 0, 0, 1, 1}, {-1, -1, 1, 1, 0}};
+  const Batch<double> batch({1, 2, 5, 8, 1, {5, 40}}, 11);
+  Cache<double> cache = scattered(batch, 11);
+  std::vector<uint64_t> words;
+  for (const auto& tree : parents) {
+    const auto more = tree_words(tree);
+    words.insert(words.end(), more.begin(), more.end());
+  }
+  Step<double> step = cache.step();
+  step.tree = words.data();
+  Result<double> got(batch.sizes.rows(), 8);
+  Partials<double> partials;
+  decode(step, 3, 4, partials, got.O.data(), got.LSE.data());
+  for (int64_t n = 0; n < 2; ++n)
+    for (int64_t token = 0; token < 5; ++token) {
+      const int64_t before = batch.sizes.lengths[n] - 5;
+      std::vector<int32_t> branch;  // pages of one key
+      for (int64_t at = token; at >= 0; at = parents[n][at])
+        branch.insert(branch.begin(), step.table[n * step.columns + before + at]);
+      branch.insert(branch.begin(), step.table + n * step.columns,
+                    step.table + n * step.columns + before);
+      const int32_t length = static_cast<int32_t>(branch.size());
+      for (int64_t head = 0; head < 2; ++head) {
+        const int64_t row = (n * 2 + head) * 5 + token;
+        Step<double> one = step;
+        one.batch = one.heads = one.len_q = 1, one.columns = length, one.tree = nullptr;
+        one.Q = step.Q + row * 8, one.table = branch.data(), one.lengths = &length;
+        Result<double> expected(1, 8);
+        decode(one, 1, 4, partials, expected.O.data(), expected.LSE.data());
+        CHECK(got.LSE[row] == doctest::Approx(expected.LSE[0]));
+        for (int64_t d = 0; d < 8; ++d) CHECK(got.O[row * 8 + d] == doctest::Approx(expected.O[d]));
+      }
+    }
 }
 
 TEST_CASE("splits without keys, and rows that see none of a split, leave 0 and -inf") {

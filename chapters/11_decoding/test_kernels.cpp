@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "common/simt/buffer.hpp"
 #include "common/simt/simt.hpp"
 #include "cpu_decode.hpp"
+#include "tree.hpp"
 
 using namespace fa;
 
@@ -25,6 +27,7 @@ struct Case {
   int64_t page_size = 0;  // 0: no pages
   DecodeSplits splits = {};
   int64_t prefix = 0;  // keys of the first pages, which all sequences share
+  std::vector<std::vector<int64_t>> parents = {};  // of each sequence's new tokens; empty: a chain
 };
 
 constexpr float NOTHING = std::numeric_limits<float>::quiet_NaN();
@@ -38,6 +41,7 @@ struct Problem {
   simt::Buffer<bf16> Q, K, V, O;
   simt::Buffer<float> LSE, workspace, sinks;
   simt::Buffer<int> lengths, device_table;
+  simt::Buffer<uint64_t> tree;
   std::vector<double> q, k, v, o, lse;
 
   explicit Problem(const Case& of)
@@ -56,6 +60,7 @@ struct Problem {
         sinks(c.heads, "sinks"),
         lengths(batch, "lengths"),
         device_table(batch * columns, "table"),
+        tree(batch * c.len_q, "tree"),
         q(Q.size()),
         k(K.size(), NOTHING),
         v(K.size(), NOTHING),
@@ -68,6 +73,8 @@ struct Problem {
     }
     std::ranges::copy(table, device_table.begin());
     std::ranges::copy(c.lengths, lengths.begin());
+    for (size_t b = 0; b < c.parents.size(); ++b)
+      std::ranges::copy(ch11::tree_words(c.parents[b]), tree.begin() + b * c.len_q);
     std::mt19937 random(1);
     const auto draw = [&] {
       return to_float(to_bf16(static_cast<float>(random() % 4001) / 1000.0f - 2.0f));
@@ -106,7 +113,7 @@ struct Problem {
     }
   }
 
-  ch11::Step<double> step() const {
+  ch11::Step<double> step() {
     return {.batch = batch,
             .heads = c.heads,
             .kv_heads = c.kv_heads,
@@ -120,7 +127,8 @@ struct Problem {
             .K_pages = k.data(),
             .V_pages = v.data(),
             .table = table.data(),
-            .lengths = c.lengths.data()};
+            .lengths = c.lengths.data(),
+            .tree = c.parents.empty() ? nullptr : tree.data()};
   }
 
   DecodeArgs args() {
@@ -141,6 +149,7 @@ struct Problem {
     args.scale = static_cast<float>(1 / std::sqrt(static_cast<double>(c.dim)));
     args.prefix = c.prefix;
     args.splits = c.splits;
+    args.tree = c.parents.empty() ? nullptr : tree.data();
     return args;
   }
 };
@@ -226,6 +235,85 @@ TEST_CASE("a prefix that all sequences share") {
   agrees({2, 1, 3, 128, {67, 90}, 1, {2, 7}, 64});                    // several queries each
   agrees({1, 1, 1, 40, {17}, 16, {4, 3}, 16});                        // empty splits
   agrees({6, 1, 4, 72, {260, 304, 280, 256 + 4}, 256, {1, 3}, 256});  // 96 rows
+}
+
+TEST_CASE("a tree of new tokens: any shape, splits, pages, groups, lengths") {
+  const std::vector<int64_t> two_leaves = {-1, 0, 0, 1, 1}, no_root = {-1, -1, -1, 1, 0};
+  std::vector<int64_t> binary(64, -1), chain(64, -1), star(64, -1);
+  for (int64_t i = 1; i < 64; ++i) binary[i] = (i - 1) / 2, chain[i] = i - 1, star[i] = 0;
+  agrees({2, 1, 5, 128, {100}, 0, {2}, 0, {two_leaves}});
+  agrees({8, 2, 5, 64, {65, 5, 133}, 16, {3}, 0, {two_leaves, no_root, {-1, 0, 1, 2, 3}}});
+  agrees(
+      {4, 1, 5, 72, {64 + 2, 3, 40}, 7, {2}, 0, {two_leaves, no_root, no_root}});  // one too short
+  agrees({2, 2, 64, 64, {64, 129, 200}, 8, {1}, 0, {binary, star, chain}});
+  agrees({3, 1, 64, 128, {75}, 0, {7}, 0, {binary}});
+  agrees({4, 2, 5, 128, {70, 69, 331}, 16, {2, 2}, 64, {two_leaves, no_root, two_leaves}});
+}
+
+TEST_CASE("a chain is the causal mask, bit for bit; a token on another branch changes no bit") {
+  const auto run = [](const Case& c, auto change) {
+    Problem p(c);
+    change(p);
+    const simt::Report report = simt::run({}, [&] { emulator::ch11::build.decode(p.args()); });
+    CHECK(report.hazards.empty());
+    std::vector<float> bits(p.LSE.begin(), p.LSE.end());
+    for (const bf16 o : p.O) bits.push_back(to_float(o));
+    return bits;
+  };
+  const auto nothing = [](Problem&) {};
+  for (const int64_t tokens : {1, 5, 17, 64})
+    for (const int64_t page_size : {0, 3, 64})
+      for (const int splits : {1, 3}) {
+        Case c{4, 2, tokens, 64, {static_cast<int32_t>(tokens), 131}, page_size, {splits}};
+        const auto causal = run(c, nothing);
+        c.parents.assign(2, std::vector<int64_t>(tokens));
+        for (auto& parents : c.parents) std::iota(parents.begin(), parents.end(), -1);
+        CHECK(run(c, nothing) == causal);
+      }
+  // Query 1 of 3 sees itself and token 0. Token 2 has the largest K and V there are.
+  const Case c{2, 1, 4, 64, {90}, 0, {2}, 0, {{-1, 0, 0, 1}}};
+  const auto before = run(c, nothing),
+             after = run(c, [](Problem&p) {
+               for (int d = 0; d < 64; ++d) {
+                 p.K[(90 - 2) * 64 + d] = to_bf16(d % 2 ? 3e38f : -3e38f),
+                                     p.V[(90 - 2) * 64 + d] = to_bf16(3e38f);
+               }
+             });
+  int64_t changed = 0;
+  for (int64_t row = 0; row < 8; ++row) {
+    if (row % 4 == 2) continue;
+    changed += before[row] != after[row];
+    for (int64_t d = 0; d < 64; ++d) changed += before[8 + row * 64 + d] != after[8 + row * 64 + d];
+  }
+  CHECK(changed == 0);
+  CHECK(before[2] != after[2]);
+}
+
+TEST_CASE("what the kernels refuse: a tree of 65 tokens, and one without a causal mask") {
+  Problem p({1, 1, 65, 64, {100}, 0, {1}});
+  DecodeArgs args = p.args();
+  args.tree = p.tree.data();
+  CHECK_THROWS_AS(check_arguments(ch11::KERNEL, args), InputError);
+  args.tree = nullptr;
+  check_arguments(ch11::KERNEL, args);
+  Problem q({1, 1, 2, 64, {100}, 0, {1}, 0, {{-1, 0}}});
+  args = q.args();
+  check_arguments(ch11::KERNEL, args);
+  args.causal = false;
+  CHECK_THROWS_AS(check_arguments(ch11::KERNEL, args), InputError);
+}
+
+TEST_CASE("tree_words refuses more than 64 tokens, and parents that are not earlier tokens") {
+  CHECK(ch11::tree_words(std::vector<int64_t>{-1, 0, 0, 2, -1}) ==
+        std::vector<uint64_t>{0b1, 0b11, 0b101, 0b1101, 0b10000});
+  CHECK(ch11::tree_words(std::vector<int64_t>(64, -1)).back() == uint64_t{1} << 63);
+  for (const std::vector<int64_t>& parents :
+       {std::vector<int64_t>(65, -1), {0}, {-1, 1}, {-1, 2, 0}, {-2}})
+    CHECK_THROWS_AS(ch11::tree_words(parents), InputError);
+}
+
+TEST_CASE("break: tree-as-chain shows tokens of other branches") {
+  agrees({2, 1, 5, 64, {20}, 0, {2}, 0, {{-1, 0, 0, 1, 1}}}, false, TREE_AS_CHAIN);
 }
 
 TEST_CASE("break: sink-in-every-split counts it once per part") {

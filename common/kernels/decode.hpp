@@ -8,7 +8,8 @@
 
 namespace fa {
 
-constexpr int kMostSplits = 128;  // including those of a prefix
+constexpr int kMostSplits = 128;     // including those of a prefix
+constexpr int kMostTreeTokens = 64;  // a word has a bit for each
 
 // The numbers of parts into which the keys are split, both the shared prefix of all sequences, and
 // the own keys of each sequence after it.
@@ -40,7 +41,10 @@ struct DecodeArgs {
   int64_t prefix = 0;
   DecodeSplits splits = {};
   const float* sinks = nullptr;  // [heads], as in ForwardArgs
-  uint32_t breaks = 0;           // bits of the chapter's breaks; 0 selects the build without breaks
+  // [batch, len_q]: bit j of a new token's word says whether it sees new token j, itself or an
+  // earlier one. It sees all keys before the new tokens. Null: it sees all earlier new tokens.
+  const uint64_t* tree = nullptr;
+  uint32_t breaks = 0;  // bits of the chapter's breaks; 0 selects the build without breaks
 };
 
 // Returns the floats that the partial results need, which are a row of O and its log-sum-exp for

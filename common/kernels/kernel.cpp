@@ -278,6 +278,11 @@ void check_shapes(const DecodeArgs& args) {
                      " keys: expected whole pages, that every sequence has");
   }
   check_written("O", args.o);
+  if (args.tree && (!args.causal || args.q.shape[2] > kMostTreeTokens)) {
+    throw InputError("a tree of " + std::to_string(args.q.shape[2]) +
+                     " new tokens: expected at most " + std::to_string(kMostTreeTokens) +
+                     ", and a causal mask");
+  }
   if (args.splits.parts() > kMostSplits) {
     throw InputError(std::to_string(args.splits.parts()) + " splits: expected at most " +
                      std::to_string(kMostSplits));

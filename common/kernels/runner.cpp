@@ -337,6 +337,7 @@ DecodeArgs decode_arguments(DeviceMemory& memory, const Kernel& kernel, Cache& c
   args.prefix = layout.prefix;
   args.splits = splits;
   args.sinks = sinks_of(memory, problem);
+  args.tree = memory.words("tree", problem.tree);
   args.breaks = run.breaks;
   check_arguments(kernel, args);
   return args;
@@ -383,6 +384,13 @@ const int* DeviceMemory::integers(const char* name, const std::vector<int64_t>& 
   const TensorRef tensor = add(name, Dtype::f32, {1, 1, 1, std::ssize(values)}, false);
   buffers_.back()->upload(narrow.data());
   return static_cast<const int*>(tensor.data);
+}
+
+const uint64_t* DeviceMemory::words(const char* name, const std::vector<uint64_t>& values) {
+  if (values.empty()) return nullptr;
+  const TensorRef tensor = add(name, Dtype::f32, {1, 1, std::ssize(values), 2}, false);
+  buffers_.back()->upload(values.data());
+  return static_cast<const uint64_t*>(tensor.data);
 }
 
 void DeviceMemory::copy_back_to(const TensorRef& tensor, std::span<float> values) {

@@ -37,6 +37,8 @@ class DeviceMemory {
   // `after` gets what the launch leaves in it, or null if it is not copied back.
   float* workspace(int64_t floats, std::vector<float>* after = nullptr);
   const int* integers(const char* name, const std::vector<int64_t>& values);
+  // Returns null if there are none.
+  const uint64_t* words(const char* name, const std::vector<uint64_t>& values);
   // `values` gets the tensor's values after the launch.
   void copy_back_to(const TensorRef& tensor, std::span<float> values);
 

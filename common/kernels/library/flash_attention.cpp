@@ -440,12 +440,14 @@ struct DecodePlan {
 
 DecodePlan decode_plan(const flash_attention_decode_arguments* arguments) {
   if (!arguments) throw InputError("no arguments");
-  const flash_attention_decode_arguments& given = *arguments;
-  const bool has_sinks = given.size != offsetof(flash_attention_decode_arguments, sinks);
-  if (has_sinks && given.size != sizeof given) {
-    throw InputError("arguments of " + std::to_string(given.size) + " bytes: this version has " +
-                     std::to_string(sizeof given));
+  flash_attention_decode_arguments given = {};
+  if (arguments->size != sizeof given &&
+      arguments->size != offsetof(flash_attention_decode_arguments, sinks) &&
+      arguments->size != offsetof(flash_attention_decode_arguments, tree)) {
+    throw InputError("arguments of " + std::to_string(arguments->size) +
+                     " bytes: this version has " + std::to_string(sizeof given));
   }
+  std::memcpy(&given, arguments, arguments->size);
   if (fa::decode_chapters().empty()) throw InputError("this library has no decoding");
   DecodePlan plan{.chapter = fa::decode_chapters().back(),
                   .args = {.q = tensor_ref("q", given.q),
@@ -463,14 +465,17 @@ DecodePlan decode_plan(const flash_attention_decode_arguments* arguments) {
                            .causal = given.not_causal == 0,
                            .prefix = given.prefix,
                            .splits = {1, given.prefix > 0 ? 1 : 0},
-                           .sinks = has_sinks ? given.sinks : nullptr},
+                           .sinks = given.sinks,
+                           .tree = given.tree},
                   .device = FLASH_ATTENTION_EMULATOR,
                   .floats = 0};
   DecodeArgs& args = plan.args;
   for (const Named& one : tensors_of(args)) check_address(one.name, one.tensor.data);
-  plan.device =
-      device_of(given.device, tensors_of(args),
-                {{"lengths", args.lengths}, {"table", args.table}, {"sinks", args.sinks}});
+  plan.device = device_of(given.device, tensors_of(args),
+                          {{"lengths", args.lengths},
+                           {"table", args.table},
+                           {"sinks", args.sinks},
+                           {"tree", args.tree}});
   if (given.splits < 0) throw InputError("splits: expected a number, or 0 to have them chosen");
   fa::check_arguments(*plan.chapter, args);
   const auto [batch, heads, len_q, dim] = args.q.shape;
@@ -487,6 +492,16 @@ DecodePlan decode_plan(const flash_attention_decode_arguments* arguments) {
   fa::check_arguments(*plan.chapter, args);  // with the splits, before a workspace is allocated
   plan.floats = fa::decode_workspace(shape.rows(), dim, args.splits);
   return plan;
+}
+
+// Checks a tree in host memory. A token sees itself, and no later one.
+void check_tree(const DecodeArgs& args) {
+  const int64_t tokens = args.q.shape[2];
+  for (int64_t i = 0; args.tree && i < args.q.shape[0] * tokens; ++i) {
+    if (args.tree[i] >> i % tokens == 1) continue;
+    throw InputError("tree: new token " + std::to_string(i % tokens) + " of sequence " +
+                     std::to_string(i / tokens) + " does not see itself, or sees a later one");
+  }
 }
 
 // Checks a cache in host memory. A cache in GPU memory cannot be checked here.
@@ -543,11 +558,13 @@ void decode(const flash_attention_decode_arguments* given) {
     return;
   }
   check_cache(args);
+  check_tree(args);
   Registered registered(tensors_of(args));
   registered.add("lengths", args.lengths, args.q.shape[0] * sizeof(int));
   registered.add("table", args.table, args.q.shape[0] * args.table_columns * sizeof(int));
   registered.add("workspace", args.workspace, bytes);
   registered.add("sinks", args.sinks, args.q.shape[1] * sizeof(float));
+  registered.add("tree", args.tree, args.q.shape[0] * args.q.shape[2] * sizeof(uint64_t));
   plan.chapter->emulator->decode(args);
 }
 

@@ -135,6 +135,10 @@ typedef struct {
   int64_t workspace_bytes;
   void *stream; /* a cudaStream_t, or null */
   const float *sinks; /* [heads], in the tensors' memory, as in the forward pass; null: none */
+  /* [batch, len_q], in the tensors' memory: bit j of a new token's word says whether it sees new token
+     j, which is itself or an earlier one. It sees all keys before the new tokens, of which there are
+     at most 64. Null: it sees all earlier new tokens. Words in GPU memory are not checked. */
+  const uint64_t *tree;
 } flash_attention_decode_arguments;
 
 /* Computes O = softmax(scale Q K^T) V over the cache. Device, stream and errors are handled as by

@@ -59,7 +59,7 @@ class DecodeArguments(ctypes.Structure):
                 ("scale", ctypes.c_double), ("splits", ctypes.c_int32),
                 ("prefix", ctypes.c_int32), ("workspace", ctypes.c_void_p),
                 ("workspace_bytes", ctypes.c_int64), ("stream", ctypes.c_void_p),
-                ("sinks", ctypes.c_void_p)]
+                ("sinks", ctypes.c_void_p), ("tree", ctypes.c_void_p)]
 
 
 def to_bf16(x):
@@ -175,6 +175,38 @@ def sinks_on(sinks, like, heads):
         raise ValueError(f"sinks has shape {list(sinks.shape)}: expected [{heads}], a number for "
                          "each head")
     return sinks
+
+
+def tree_on(tree, like, batch, tokens):
+    """Returns 64-bit words [batch, tokens] in the memory of `like`, or None: bit j of a new token's
+    word says whether it sees new token j. Raises ValueError for a tree that decode() does not take."""
+    if tree is None:
+        return None
+    tree = np.asarray(tree.cpu() if hasattr(tree, "is_cuda") else tree)
+    one = (tokens, tokens) if tree.dtype == bool else (tokens,)
+    if tree.dtype.kind not in "bi" or tree.shape not in (one, (batch, *one)):
+        raise ValueError(f"tree is {tree.dtype} {list(tree.shape)}: expected the parents of {tokens} "
+                         "new tokens, or a boolean mask, for one sequence or for all")
+    if tokens > 64:
+        raise ValueError(f"a tree of {tokens} tokens: expected at most 64")
+    tree = np.broadcast_to(tree, (batch, *one))
+    words = np.zeros((batch, tokens), np.uint64)
+    for i in range(tokens):
+        if tree.dtype == bool:
+            seen = tree[:, i]
+            if not seen[:, i].all() or seen[:, i + 1:].any():
+                raise ValueError(f"tree: token {i} must see itself and no later token")
+            words[:, i] = (seen.astype(np.uint64) << np.arange(tokens, dtype=np.uint64)).sum(1)
+        else:
+            parents = tree[:, i]
+            if (parents < -1).any() or (parents >= i).any():
+                raise ValueError(f"tree: the parent of token {i} must be an earlier token, or -1")
+            above = np.where(parents < 0, np.uint64(0), words[np.arange(batch), parents])
+            words[:, i] = above | np.uint64(1 << i)
+    if isinstance(like, np.ndarray):
+        return words
+    import torch
+    return torch.as_tensor(words.view(np.int64), device=like.device)
 
 
 def aligned_floats(count):
@@ -343,7 +375,7 @@ class Library:
 
     def decode(self, q, k_cache, v_cache, lengths=None, table=None, k_new=None, v_new=None,
                causal=True, scale=None, layout="bhld", splits=0, longest=None, prefix=0,
-               return_lse=False, stream=None, out=None, sinks=None):
+               return_lse=False, stream=None, out=None, sinks=None, tree=None):
         """Returns O [B,H,L,D] of the newest queries of sequences whose keys and values are in a
         cache.
 
@@ -356,7 +388,9 @@ class Library:
         key. longest: the largest length. If it is not given, it is read from `lengths`, which
         synchronizes with a GPU. splits=0 chooses the number of splits. prefix: the number of first
         keys that all sequences have on the same pages of the table. They are read once, and all
-        queries must be after them. out and sinks: as in attention.
+        queries must be after them. out and sinks: as in attention. tree: what the last L tokens, at
+        most 64, see of each other, as [L] or [B,L] parents, earlier tokens or -1 for none, or as a
+        boolean mask [L,L] or [B,L,L]. They see all keys before them.
 
         The cache is changed in place. NumPy arrays other than float16 are rounded to bf16.
         """
@@ -386,6 +420,7 @@ class Library:
                 raise ValueError(f"table: expected [{batch}, columns], a row for each sequence")
         tensors = {name: swapped(x) for name, x in given.items()}
         sinks = sinks_on(sinks, q, tensors["q"].shape[1])
+        tree = tree_on(tree, q, batch, tensors["q"].shape[2])
         lse = None
         if isinstance(q, np.ndarray):
             is_fp16 = q.dtype == np.float16
@@ -415,7 +450,7 @@ class Library:
             *(None if x is None else address(x) for x in (lengths, table)),
             0 if table is None else table.shape[1], checked_int("longest", longest or 0, -2**31),
             scale, checked_int("splits", splits), checked_int("prefix", prefix, -2**31), None, 0, stream,
-            None if sinks is None else address(sinks))
+            *(None if x is None else address(x) for x in (sinks, tree)))
         bytes_ = self._library.flash_attention_decode_workspace(ctypes.byref(arguments))
         if bytes_ < 0:
             raise ValueError(self._library.flash_attention_error().decode())

@@ -259,10 +259,11 @@ class TestLibrary(unittest.TestCase):
         k, v = (x.astype(dtype) for x in inputs(batch=3, heads=2)[1:])
         return q.astype(dtype), k, v, np.array([50, 0, 90], np.int32)
 
-    def assert_decoded(self, q, k, v, lengths, got, sinks=None, **options):
+    def assert_decoded(self, q, k, v, lengths, got, sinks=None, trees=None, **options):
         for n, length in enumerate(lengths):
+            tree = None if trees is None else attention.tree_mask(trees[n])
             expected = attention.general(*(x[n:n + 1].astype(np.float64) for x in (
-                q, k[:, :, :length], v[:, :, :length])), causal=True, sinks=sinks)
+                q, k[:, :, :length], v[:, :, :length])), causal=True, sinks=sinks, tree=tree)
             for one, other, bound in zip(expected, got, (1e-2, 1e-3)):
                 if length == 0 and sinks is None:  # 0, and -inf
                     np.testing.assert_array_equal(other[n], one[0])
@@ -288,6 +289,32 @@ class TestLibrary(unittest.TestCase):
         for splits in (0, 1, 3):
             got = LIBRARY.decode(q, k, v, lengths, splits=splits, sinks=sinks, return_lse=True)
             self.assert_decoded(q, k, v, lengths, got, sinks=sinks, splits=splits)
+
+    def test_decoding_a_tree(self):
+        q = inputs(batch=2, heads=4, len_q=5)[0]
+        k, v = inputs(batch=2, heads=2, len_kv=90)[1:]
+        lengths, trees = np.array([50, 90]), np.array([[-1, 0, 0, 1, 1], [-1, -1, 1, 0, 2]])
+        masks = np.stack([attention.tree_mask(tree) for tree in trees])
+        for tree, each in ((trees, trees), (masks, trees), (trees[0], trees[[0, 0]]),
+                           (masks[1], trees[[1, 1]])):
+            for options in ({}, {"splits": 3}):
+                got = LIBRARY.decode(q, k, v, lengths, return_lse=True, tree=tree, **options)
+                self.assert_decoded(q, k, v, lengths, got, trees=each, **options)
+        self.assertFalse(np.array_equal(LIBRARY.decode(q, k, v, lengths), got[0]))
+
+        def refused(text, tree, q=q, **options):
+            with self.assertRaisesRegex(ValueError, text):
+                LIBRARY.decode(q, k, v, lengths, tree=tree, **options)
+        refused("expected the parents of 5 new tokens", trees[:, :4])
+        refused("expected the parents of 5 new tokens", trees.astype(float))
+        refused("expected the parents of 5 new tokens", masks[:1])
+        refused("the parent of token 2 must be an earlier token, or -1", [-1, 0, 2, 0, 0])
+        refused("the parent of token 0 must be an earlier token, or -1", [-2, 0, 0, 0, 0])
+        refused("token 1 must see itself and no later token", masks[0].T)
+        refused("token 0 must see itself", masks[0] & ~np.eye(5, dtype=bool))
+        refused("expected at most 64, and a causal mask", trees, causal=False)
+        refused("a tree of 65 tokens: expected at most 64", [-1] * 65,
+                q=inputs(batch=2, heads=4, len_q=65)[0])
 
     def test_decoding_through_a_table_appends(self):
         q, k, v, lengths = self.cache()
