@@ -88,6 +88,32 @@ extern "C" int run(void* q, void* k, void* v, void* o, int64_t batch, int64_t he
 }
 #endif
 
+#ifdef DECODE
+// The same, causal, with a cache in pages (`pages` is 0: none, and page_size is the capacity), a tree
+// of the new tokens or null, and LSE or null.
+extern "C" int run_cache(void* q, void* k, void* v, void* o, void* lse, const uint64_t* tree,
+                         const int* table, int64_t pages, int64_t page_size, int64_t columns,
+                         int64_t batch, int64_t heads, int64_t kv_heads, int64_t len_q, int64_t dim,
+                         float scale, int splits, void* workspace, const int* lengths) {
+  return guarded([&] {
+    fa::DecodeArgs args;
+    args.splits.own = splits;
+    args.q = tensor(q, batch, heads, len_q, dim);
+    args.k = tensor(k, pages > 0 ? pages : batch, kv_heads, page_size, dim);
+    args.v = tensor(v, pages > 0 ? pages : batch, kv_heads, page_size, dim);
+    args.o = tensor(o, batch, heads, len_q, dim);
+    if (lse) args.lse = tensor(lse, batch, heads, len_q, 1, fa::Dtype::f32);
+    args.table = pages > 0 ? table : nullptr;
+    args.table_columns = columns;
+    args.lengths = lengths;
+    args.scale = scale;
+    args.workspace = static_cast<float*>(workspace);
+    args.tree = tree;
+    CHAPTER(NN)::decode(args);
+  });
+}
+#endif
+
 #ifdef FP8  // the attention alone, as `prepare` quantizes, and `attend` may then be called many
             // times
 namespace {
