@@ -21,13 +21,12 @@ struct Tensor {
 
 struct Params {
   Tensor Q, K, V, K_new, V_new, O;
-  float* LSE;            // [batch, heads, len_q], or null
-  float* partial_O;      // [parts, batch, heads, len_q, HEAD_DIM]
-  float* partial_LSE;    // [parts, batch, heads, len_q]
-  const float* sinks;    // [heads], or null
-  const int* lengths;    // [batch], or null
-  const int* table;      // [batch, table_columns]
-  const uint64_t* tree;  // [batch, len_q]: which new tokens each of them sees, or null
+  float* LSE;          // [batch, heads, len_q], or null
+  float* partial_O;    // [parts, batch, heads, len_q, HEAD_DIM]
+  float* partial_LSE;  // [parts, batch, heads, len_q]
+  const float* sinks;  // [heads], or null
+  const int* lengths;  // [batch], or null
+  const int* table;    // [batch, table_columns]
   int table_columns, page_size;
   int batches, heads, group, len_q, len_kv, len_new, dim;
   // The keys at `first_key` and above; their results are the parts from `first_part`.
@@ -35,6 +34,7 @@ struct Params {
   int sequences;  // sequences whose rows share a tile: 1, or all, whose keys are then the same
   float scale;
   bool causal;
+  const uint64_t* tree;  // [batch, len_q]: which new tokens each of them sees, or null
 };
 
 // Throws InputError for problems that these kernels cannot address.
@@ -64,7 +64,6 @@ inline Params params_of(const fa::DecodeArgs& args) {
       .sinks = args.sinks,
       .lengths = args.lengths,
       .table = args.table,
-      .tree = args.tree,
       .table_columns = static_cast<int>(args.table_columns),
       .page_size = static_cast<int>(args.k.shape[2]),
       .batches = static_cast<int>(batch),
@@ -80,7 +79,8 @@ inline Params params_of(const fa::DecodeArgs& args) {
       .parts = args.splits.parts(),
       .sequences = 1,
       .scale = args.scale,
-      .causal = args.causal};
+      .causal = args.causal,
+      .tree = args.tree};
 }
 
 // [anchor: prefix]

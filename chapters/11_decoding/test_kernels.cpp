@@ -199,6 +199,8 @@ void agrees(const Case& c) {
   for (const bool with_sinks : {false, true}) agrees(c, with_sinks);
 }
 
+using Decoding = Problem;  // fa has another Problem
+
 }  // namespace
 
 TEST_CASE("one query, any length, any number of splits") {
@@ -252,7 +254,7 @@ TEST_CASE("a tree of new tokens: any shape, splits, pages, groups, lengths") {
 
 TEST_CASE("a chain is the causal mask, bit for bit; a token on another branch changes no bit") {
   const auto run = [](const Case& c, auto change) {
-    Problem p(c);
+    Decoding p(c);
     change(p);
     const simt::Report report = simt::run({}, [&] { emulator::ch11::build.decode(p.args()); });
     CHECK(report.hazards.empty());
@@ -260,7 +262,7 @@ TEST_CASE("a chain is the causal mask, bit for bit; a token on another branch ch
     for (const bf16 o : p.O) bits.push_back(to_float(o));
     return bits;
   };
-  const auto nothing = [](Problem&) {};
+  const auto nothing = [](Decoding&) {};
   for (const int64_t tokens : {1, 5, 17, 64})
     for (const int64_t page_size : {0, 3, 64})
       for (const int splits : {1, 3}) {
@@ -273,7 +275,7 @@ TEST_CASE("a chain is the causal mask, bit for bit; a token on another branch ch
   // Query 1 of 3 sees itself and token 0. Token 2 has the largest K and V there are.
   const Case c{2, 1, 4, 64, {90}, 0, {2}, 0, {{-1, 0, 0, 1}}};
   const auto before = run(c, nothing),
-             after = run(c, [](Problem&p) {
+             after = run(c, [](Decoding&p) {
                for (int d = 0; d < 64; ++d) {
                  p.K[(90 - 2) * 64 + d] = to_bf16(d % 2 ? 3e38f : -3e38f),
                                      p.V[(90 - 2) * 64 + d] = to_bf16(3e38f);
@@ -290,17 +292,18 @@ TEST_CASE("a chain is the causal mask, bit for bit; a token on another branch ch
 }
 
 TEST_CASE("what the kernels refuse: a tree of 65 tokens, and one without a causal mask") {
-  Problem p({1, 1, 65, 64, {100}, 0, {1}});
-  DecodeArgs args = p.args();
-  args.tree = p.tree.data();
-  CHECK_THROWS_AS(check_arguments(ch11::KERNEL, args), InputError);
-  args.tree = nullptr;
-  check_arguments(ch11::KERNEL, args);
-  Problem q({1, 1, 2, 64, {100}, 0, {1}, 0, {{-1, 0}}});
-  args = q.args();
-  check_arguments(ch11::KERNEL, args);
-  args.causal = false;
-  CHECK_THROWS_AS(check_arguments(ch11::KERNEL, args), InputError);
+  const auto takes = [](int64_t tokens, bool causal, bool tree) {
+    Decoding p({1, 1, tokens, 64, {100}, 0, {1}});
+    DecodeArgs args = p.args();
+    args.lse = {};
+    args.causal = causal;
+    args.tree = tree ? p.tree.data() : nullptr;
+    check_arguments(ch11::KERNEL, args);
+  };
+  takes(65, true, false), takes(64, true, true), takes(64, false, false);
+  CHECK_THROWS_WITH_AS(takes(65, true, true), doctest::Contains("a tree of 65 new tokens"),
+                       InputError);
+  CHECK_THROWS_WITH_AS(takes(64, false, true), doctest::Contains("and a causal mask"), InputError);
 }
 
 TEST_CASE("tree_words refuses more than 64 tokens, and parents that are not earlier tokens") {

@@ -42,12 +42,13 @@ def ours(name, q, k, v, o, tree=None, table=None):
     work = torch.empty(splits * q.numel() // DIM * (DIM + 1), device="cuda")
     words = None if tree is None else torch.as_tensor(np.repeat((tree.numpy().astype(np.uint64) << np.arange(
         tokens, dtype=np.uint64)).sum(1)[None], batch, 0).view(np.int64), device="cuda")
-    kept = (q, k, v, o, work, words, table)
+    lengths = torch.full((batch,), keys, dtype=torch.int32, device="cuda")
+    kept = (q, k, v, o, work, words, table, lengths)
     return call_of(library(name).run_cache, kept, *pointers(q, k, v, o), None,
                    *(None if x is None else P(x.data_ptr()) for x in (words, table)),
                    *map(I64, (0 if table is None else k.shape[0], k.shape[2],
                               0 if table is None else table.shape[1], batch, HEADS, KV_HEADS, tokens, DIM)),
-                   ctypes.c_float(DIM ** -0.5), splits, *pointers(work), None)
+                   ctypes.c_float(DIM ** -0.5), splits, *pointers(work, lengths))
 
 
 def fa3(q, k, v, o):
