@@ -32,7 +32,7 @@ class Cli(cli_test.Cli):
             q, k, v = (x[n:n + 1].astype(np.float64) for x in arrays.values())
             expected_o, expected_lse = attention.general(
                 q, k[:, :, :length], v[:, :, :length], causal="--causal" in options,
-                tree=attention.tree_mask(trees[n]) if trees else None)
+                tree=None if trees is None else attention.tree_mask(trees[n]))
             worst = np.abs(o[n] - expected_o[0])
             self.assertTrue((worst <= 4e-3).all(), f"sequence {n}: {worst.max()}")
             self.assertTrue((np.abs(lse[n] - expected_lse[0]) <= 1e-3).all())
@@ -103,9 +103,10 @@ class Cli(cli_test.Cli):
         self.refused(*options, "--tree", "-1,0,0,2,-2,1", says="parent -2")
         self.refused(*options, "--tree", "-1,0,,2,2,1", says="expected a whole number")
         self.refused(*options, "--tree", self.path("none.npy"), says="none.npy")
-        for wrong in (trees[:, :4], trees.astype(np.int64), trees[0] == 0, trees - 1):
+        for wrong, says in ((trees[:, :4], "is [2, 4], expected [6]"), (trees.astype(np.int64), "int32"),
+                            (trees[0] == 0, "int32"), (trees - 1, "has parent -2")):
             np.save(self.path("tree"), wrong)
-            self.refused(*options, *file)
+            self.refused(*options, *file, says=says)
         self.refused("--shape", "1,1,65,99,64", "--tree", ",".join(["-1"] * 65),
                      "--device", "emulator", says="a tree of 65 tokens: expected at most 64")
 
