@@ -45,7 +45,7 @@ void use(const fa::ForwardArgs& args) {{ launch_attention<64>(args{breaks}); }}
 BACKWARD = KERNEL.replace("ForwardArgs", "BackwardArgs").replace(
     "launch_attention<", "launch_backward<bf16, ")
 DECODE = KERNEL.replace("ForwardArgs", "DecodeArgs").replace(
-    "launch_attention<64>", "launch_decode<bf16, 64, 32, true, true>")
+    "launch_attention<64>", "launch_decode<bf16, 64, 32, true, true, true>")
 TILED = """#include "chapters/02_tiled_cpu/tiled.hpp"
 const auto use = ch02::attend_tile<float, ch02::Causal{breaks}>;
 const void* volatile used = reinterpret_cast<const void*>(use);
