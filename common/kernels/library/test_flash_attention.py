@@ -6,6 +6,7 @@ import subprocess
 import sys
 import unittest
 import warnings
+from unittest import mock
 
 import numpy as np
 
@@ -310,9 +311,11 @@ class TestLibrary(unittest.TestCase):
         refused("expected the parents of 5 new tokens", masks[:1])
         refused("the parent of token 2 must be an earlier token, or -1", [-1, 0, 2, 0, 0])
         refused("the parent of token 0 must be an earlier token, or -1", [-2, 0, 0, 0, 0])
-        refused("token 1 must see itself and no later token", masks[0].T)
+        refused("token 0 must see itself and no later token", masks[0].T)
         refused("token 0 must see itself", masks[0] & ~np.eye(5, dtype=bool))
         refused("expected at most 64, and a causal mask", trees, causal=False)
+        with mock.patch.object(flash_attention, "tree_on", lambda *_: np.full((2, 5), 2, np.uint64)):
+            refused("tree: new token 0 of sequence 0 does not see itself, or sees a later one", trees)
         refused("a tree of 65 tokens: expected at most 64", [-1] * 65,
                 q=inputs(batch=2, heads=4, len_q=65)[0])
 
