@@ -89,8 +89,8 @@ extern "C" int run(void* q, void* k, void* v, void* o, int64_t batch, int64_t he
 #endif
 
 #ifdef DECODE
-// The same, causal, with a cache in pages (`pages` is 0: none, and page_size is the capacity), a tree
-// of the new tokens or null, and LSE or null.
+// The same, causal, with a cache in pages (`pages` is 0: none, and page_size is the capacity), a
+// tree of the new tokens or null, and LSE or null.
 extern "C" int run_cache(void* q, void* k, void* v, void* o, void* lse, const uint64_t* tree,
                          const int* table, int64_t pages, int64_t page_size, int64_t columns,
                          int64_t batch, int64_t heads, int64_t kv_heads, int64_t len_q, int64_t dim,
