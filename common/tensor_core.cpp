@@ -99,13 +99,15 @@ template <class T, int LANES, class V = Vectors<LANES>>
   using Words = typename V::Words;
   using Floats = typename V::Floats;
   if (std::is_same_v<T, bf16>) return code;
-  constexpr int kBits = sizeof(T) * 8, kMantissa = sizeof(T) == 2 ? 10 : 3;
+  if (std::is_same_v<T, tf32>) return code & 0xffffe000u;
+  constexpr int kBits = sizeof(T) * 8;
+  constexpr int kMantissa = std::is_same_v<T, e4m3> ? 3 : std::is_same_v<T, e5m2> ? 2 : 10;
   constexpr int kExponent = kBits - 1 - kMantissa, kBias = (1 << (kExponent - 1)) - 1;
   const Words magnitude = (code & 0x7fffffffu) >> (32 - kBits - (kFp32Bits - kMantissa));
   const Floats scaled =
       load<Floats>(&magnitude) * std::bit_cast<float>((2 * kFp32Bias - kBias) << kFp32Bits);
   Words result = load<Words>(&scaled);
-  if (kBits == 16) {
+  if (kExponent == 5) {
     result = (code & 0x7c000000u) == 0x7c000000u ? magnitude | 0x7f800000u : result;
   } else {
     result = (code & 0x7f000000u) == 0x7f000000u ? Words{} + kTensorCoreNaN : result;
@@ -332,8 +334,13 @@ void tensor_core_add(float* sums, int rows, const float* a, int64_t a_stride, co
 FA_INSTANTIATE(bf16)
 FA_INSTANTIATE(fp16)
 FA_INSTANTIATE(e4m3)
+FA_INSTANTIATE(tf32)
+FA_INSTANTIATE(e5m2)
 #undef FA_INSTANTIATE
 template void tensor_core_multiply<bf16, 16>(float*, int, const uint32_t*, const uint32_t*);
 template void tensor_core_multiply<fp16, 16>(float*, int, const uint32_t*, const uint32_t*);
+template void tensor_core_multiply<e4m3, 16>(float*, int, const uint32_t*, const uint32_t*);
+template void tensor_core_multiply<tf32, 16>(float*, int, const uint32_t*, const uint32_t*);
+template void tensor_core_multiply<e5m2, 16>(float*, int, const uint32_t*, const uint32_t*);
 
 }  // namespace fa

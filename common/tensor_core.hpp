@@ -28,6 +28,15 @@
 
 namespace fa {
 
+// Two formats that only mma reads. tf32 is an fp32 number without its last 13 bits. e5m2 is the
+// high byte of an fp16 number.
+struct tf32 {
+  uint32_t bits;
+};
+struct e5m2 {
+  uint8_t bits;
+};
+
 struct SumRule {
   int products;       // per instruction
   int fraction_bits;  // bits kept of each term below the largest exponent
@@ -40,14 +49,19 @@ template <>
 inline constexpr SumRule kSumRule<fp16> = {16, 25, 23, -14};
 template <>
 inline constexpr SumRule kSumRule<e4m3> = {32, 13, 13, -6};
+// These two are from the same paper, and we have not compared them with a card.
+template <>
+inline constexpr SumRule kSumRule<tf32> = {8, 25, 23, -126};
+template <>
+inline constexpr SumRule kSumRule<e5m2> = {32, 13, 13, -14};
 
 /// Returns c + Σ_k a[k * a_stride] b[k] over kSumRule<T>.products k. The factors are numbers of
 /// type T. This function is the rule as written above, one sum at a time.
 template <class T>
 float tensor_core_sum(float c, const float* a, int64_t a_stride, const float* b);
 
-/// D += A B, where a word of 32 bits holds 2 factors of 16 bits or 4 of 8 bits, the first in the
-/// low bits. a is [8][ROWS], with word w of each row of A; b is [columns][8]; sums is
+/// D += A B, where a word of 32 bits holds 1 factor of type tf32, 2 of 16 bits or 4 of 8 bits, the
+/// first in the low bits. a is [8][ROWS], with word w of each row of A; b is [columns][8]; sums is
 /// [columns][ROWS]. Each sum becomes the tensor_core_sum<T> of its row of A and its column of B.
 /// ROWS is 16 or 64.
 template <class T, int ROWS>

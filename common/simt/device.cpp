@@ -12,7 +12,9 @@
 #include "common/simt/begin.hpp"
 #include "common/simt/block.hpp"
 #include "common/simt/hopper.hpp"
+#include "common/simt/lanes.hpp"
 #include "common/simt/matrix.hpp"
+#include "common/tensor_core.hpp"
 
 namespace emulator {
 
@@ -66,7 +68,10 @@ Instruction ldmatrix_instruction(int count, bool trans) {
 }
 
 template <class T>
-constexpr Instruction kMmaOf = std::is_same_v<T, bf16> ? Instruction::kMma : Instruction::kMmaFp16;
+constexpr Instruction kMmaOf = std::is_same_v<T, bf16>       ? Instruction::kMma
+                               : std::is_same_v<T, fp16>     ? Instruction::kMmaFp16
+                               : std::is_same_v<T, fa::tf32> ? Instruction::kMmaTf32
+                                                             : Instruction::kMmaFp8;
 
 template <class T>
 [[gnu::noinline]] void execute_mma(const Thread& last, const Site& site) {
@@ -156,15 +161,25 @@ bool warp_any(bool condition, int line, const char* file) {
 }
 
 template <class T>
-void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], int line,
-                  const char* file) {
-  const Site site{file, line};
+void lanes::mma(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], const Site& site) {
   Thread& thread = begin_warp_wide(site);
   Warp& warp = *thread.warp;
   warp.a[thread.lane] = a;
   warp.b[thread.lane] = b;
   warp.c[thread.lane] = c;
   if (thread.block->meet(thread, kMmaOf<T>, site)) execute_mma<T>(thread, site);
+}
+#define FA_INSTANTIATE(T) \
+  template void lanes::mma<T>(const uint32_t(&)[4], const uint32_t(&)[2], float(&)[4], const Site&);
+FA_INSTANTIATE(fa::tf32)
+FA_INSTANTIATE(fa::e4m3)
+FA_INSTANTIATE(fa::e5m2)
+#undef FA_INSTANTIATE
+
+template <class T>
+void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], int line,
+                  const char* file) {
+  lanes::mma<T>(a, b, c, {file, line});
 }
 template void mma_m16n8k16<bf16>(const uint32_t (&)[4], const uint32_t (&)[2], float (&)[4], int,
                                  const char*);

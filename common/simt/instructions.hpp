@@ -40,6 +40,8 @@ enum class Confirmed : uint8_t { kNo, kByCase, kYes };
   X(StmatrixX4, "stmatrix_x4", Warp, StoreShared, nullptr, No)                                    \
   X(Mma, "mma_m16n8k16", Warp, Mma, &Counters::mma_instructions, Yes)                             \
   X(MmaFp16, "mma_m16n8k16", Warp, Mma, &Counters::mma_instructions, Yes)                         \
+  X(MmaTf32, "mma_m16n8k8_tf32", Warp, Mma, &Counters::mma_instructions, No)                      \
+  X(MmaFp8, "mma_m16n8k32_fp8", Warp, Mma, &Counters::mma_instructions, No)                       \
   X(MmaS8, "mma_m16n8k32_s8", Warp, Mma, &Counters::mma_instructions, Yes)                        \
   X(Shuffle, "shfl_xor", Warp, Shuffle, &Counters::shuffle_instructions, Yes)                     \
   X(ShuffleFrom, "shfl", Warp, Shuffle, &Counters::shuffle_instructions, Yes)                     \

@@ -41,12 +41,16 @@ void multiply_accumulate(const uint32_t* const (&a)[kWarpSize],
   }
 }
 
-template void multiply_accumulate<bf16>(const uint32_t* const (&)[kWarpSize],
-                                        const uint32_t* const (&)[kWarpSize],
-                                        float* const (&)[kWarpSize]);
-template void multiply_accumulate<fp16>(const uint32_t* const (&)[kWarpSize],
-                                        const uint32_t* const (&)[kWarpSize],
-                                        float* const (&)[kWarpSize]);
+#define FA_INSTANTIATE(T)                                                   \
+  template void multiply_accumulate<T>(const uint32_t* const(&)[kWarpSize], \
+                                       const uint32_t* const(&)[kWarpSize], \
+                                       float* const(&)[kWarpSize]);
+FA_INSTANTIATE(bf16)
+FA_INSTANTIATE(fp16)
+FA_INSTANTIATE(tf32)
+FA_INSTANTIATE(e4m3)
+FA_INSTANTIATE(e5m2)
+#undef FA_INSTANTIATE
 
 void multiply_accumulate_s8(const uint32_t* const (&a)[kWarpSize],
                             const uint32_t* const (&b)[kWarpSize], void* const (&c)[kWarpSize]) {
