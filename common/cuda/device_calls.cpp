@@ -18,6 +18,7 @@
 #include "common/simt/block.hpp"
 #include "common/simt/device.hpp"
 #include "common/simt/lanes.hpp"
+#include "common/tensor_core.hpp"
 
 namespace emucuda {
 
@@ -34,6 +35,11 @@ uint64_t number(const void* p) { return reinterpret_cast<uint64_t>(p); }
 bool is_shared(const void* p) { return number(p) >> 32 == kSharedWindow >> 32; }
 uint32_t shared_address(const void* p) { return static_cast<uint32_t>(number(p)); }
 
+// In shared memory that other blocks of the cluster access, too.
+bool is_in_cluster(const void* p) {
+  return is_shared(p) && !(current_thread().block->launch().config.cluster == fa::Dim3{});
+}
+
 // On the running thread's own stack, above this frame.
 bool is_local(const void* p) {
   const Thread& thread = current_thread();
@@ -41,8 +47,12 @@ bool is_local(const void* p) {
 }
 
 void load(const void* p, void* value, size_t bytes, int line, const char* file) {
-  if (is_shared(p))
-    return emulator::detail::load_shared(value, shared_address(p), bytes, line, file);
+  if (is_shared(p)) {
+    const uint32_t at = shared_address(p);
+    if (at >> emulator::lanes::kRankShift != 0) [[unlikely]]
+      return emulator::lanes::load_cluster(at, value, bytes, {file, line});
+    return emulator::detail::load_shared(value, at, bytes, line, file);
+  }
   if (is_local(p) || is_constant(p, bytes)) {
     std::memcpy(value, p, bytes);
     return;
@@ -51,8 +61,12 @@ void load(const void* p, void* value, size_t bytes, int line, const char* file) 
 }
 
 void store(void* p, const void* value, size_t bytes, int line, const char* file) {
-  if (is_shared(p))
-    return emulator::detail::store_shared(shared_address(p), value, bytes, line, file);
+  if (is_shared(p)) {
+    const uint32_t at = shared_address(p);
+    if (at >> emulator::lanes::kRankShift != 0) [[unlikely]]
+      return emulator::lanes::store_cluster(at, value, bytes, {file, line});
+    return emulator::detail::store_shared(at, value, bytes, line, file);
+  }
   if (is_local(p)) {
     std::memcpy(p, value, bytes);
     return;
@@ -208,7 +222,7 @@ extern "C" {
 
 void emucuda_load(const void* p, void* value, int bytes, int align, PLACE) {
   const auto size = static_cast<size_t>(bytes);
-  if (align >= bytes && std::has_single_bit(size) && size <= 16)
+  if (align >= bytes && (size & (size - 1)) == 0 && size <= 16)
     return load(p, value, size, line, file);
   in_pieces(size, static_cast<size_t>(align), [&](size_t at, size_t piece) {
     load(static_cast<const char*>(p) + at, static_cast<char*>(value) + at, piece, line, file);
@@ -216,18 +230,33 @@ void emucuda_load(const void* p, void* value, int bytes, int align, PLACE) {
 }
 void emucuda_store(void* p, const void* value, int bytes, int align, PLACE) {
   const auto size = static_cast<size_t>(bytes);
-  if (align >= bytes && std::has_single_bit(size) && size <= 16)
+  if (align >= bytes && (size & (size - 1)) == 0 && size <= 16)
     return store(p, value, size, line, file);
   in_pieces(size, static_cast<size_t>(align), [&](size_t at, size_t piece) {
     store(static_cast<char*>(p) + at, static_cast<const char*>(value) + at, piece, line, file);
   });
 }
 void emucuda_load_atomic(const void* p, void* value, int bytes, int align, int acquire, PLACE) {
+  if (is_in_cluster(p)) {  // as an atomic operation that changes nothing
+    const auto same = [&](const void* old, void* fresh) {
+      std::memcpy(fresh, old, static_cast<size_t>(bytes));
+    };
+    return lanes::update({nullptr, shared_address(p)}, static_cast<size_t>(bytes), value,
+                         acquire ? lanes::kAcquire : 0, same, SITE);
+  }
   if (is_shared(p) || is_local(p) || align < bytes)
     return emucuda_load(p, value, bytes, align, line, file);
   lanes::load(p, value, static_cast<size_t>(bytes), acquire ? lanes::kAcquire : 0, SITE);
 }
 void emucuda_store_atomic(void* p, const void* value, int bytes, int align, int release, PLACE) {
+  if (is_in_cluster(p)) {
+    char old[16];
+    const auto put = [&](const void*, void* fresh) {
+      std::memcpy(fresh, value, static_cast<size_t>(bytes));
+    };
+    return lanes::update({nullptr, shared_address(p)}, static_cast<size_t>(bytes), old,
+                         release ? lanes::kRelease : 0, put, SITE);
+  }
   if (is_shared(p) || is_local(p) || align < bytes)
     return emucuda_store(p, value, bytes, align, line, file);
   lanes::store(p, value, static_cast<size_t>(bytes), release ? lanes::kRelease : 0, SITE);
@@ -558,6 +587,23 @@ void emucuda_mma_m16n8k8_f32_f16_f16_f32(const uint32_t* a, const uint32_t* b, f
                                          PLACE) {
   const uint32_t wide_a[4] = {a[0], a[1], 0, 0}, wide_b[2] = {b[0], 0};
   emulator::mma_m16n8k16<fa::fp16>(wide_a, wide_b, c, line, file);
+}
+void emucuda_mma_m16n8k8_f32_tf32_tf32_f32(const uint32_t (&a)[4], const uint32_t (&b)[2],
+                                           float (&c)[4], PLACE) {
+  lanes::mma<fa::tf32>(a, b, c, SITE);
+}
+void emucuda_mma_m16n8k4_f32_tf32_tf32_f32(const uint32_t* a, const uint32_t* b, float (&c)[4],
+                                           PLACE) {
+  const uint32_t wide_a[4] = {a[0], a[1], 0, 0}, wide_b[2] = {b[0], 0};
+  lanes::mma<fa::tf32>(wide_a, wide_b, c, SITE);
+}
+void emucuda_mma_m16n8k32_f32_e4m3_e4m3_f32(const uint32_t (&a)[4], const uint32_t (&b)[2],
+                                            float (&c)[4], PLACE) {
+  lanes::mma<fa::e4m3>(a, b, c, SITE);
+}
+void emucuda_mma_m16n8k32_f32_e5m2_e5m2_f32(const uint32_t (&a)[4], const uint32_t (&b)[2],
+                                            float (&c)[4], PLACE) {
+  lanes::mma<fa::e5m2>(a, b, c, SITE);
 }
 // Accumulators of 16 bits are summed in fp32 and rounded once. We do not know how a GPU rounds
 // them.

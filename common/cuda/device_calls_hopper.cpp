@@ -6,7 +6,10 @@
 #include <string>
 
 #include "common/cuda/runtime.hpp"
+#include "common/cuda/window.hpp"
+#include "common/simt/block.hpp"
 #include "common/simt/hopper.hpp"
+#include "common/simt/lanes.hpp"
 
 namespace emucuda {
 
@@ -52,6 +55,9 @@ TensorMap row_of(const void* data, uint32_t bytes) {
   map.box.box[0] = static_cast<int>(bytes);
   return map;
 }
+
+const fa::Dim3& place() { return fa::simt::current_thread().block->place(); }
+const fa::LaunchConfig& config() { return fa::simt::current_thread().block->launch().config; }
 
 }  // namespace
 
@@ -100,11 +106,12 @@ void emucuda_fence_proxy_async_global(PLACE) { emulator::fence_proxy_async_globa
 
 // ---- bulk copies ----
 
+// `blocks`: a mask of the cluster's blocks; 0: the block that `to` names
 void emucuda_tma_load(uint32_t to, const void* map, const int* at, int rank, uint32_t mbarrier,
-                      PLACE) {
+                      uint32_t blocks, PLACE) {
   const TensorMap tensor = decode(map, line, file);
   with_coordinates(at, rank, [&](std::initializer_list<int> list) {
-    emulator::detail::tma_load(to, tensor, list, mbarrier, line, file);
+    emulator::lanes::tma_load(to, tensor, list, mbarrier, blocks, {file, line});
   });
 }
 void emucuda_tma_store(const void* map, const int* at, int rank, uint32_t from, PLACE) {
@@ -113,8 +120,9 @@ void emucuda_tma_store(const void* map, const int* at, int rank, uint32_t from, 
     emulator::detail::tma_store(tensor, list, from, line, file);
   });
 }
-void emucuda_bulk_load(uint32_t to, const void* from, uint32_t bytes, uint32_t mbarrier, PLACE) {
-  emulator::detail::tma_load(to, row_of(from, bytes), {0}, mbarrier, line, file);
+void emucuda_bulk_load(uint32_t to, const void* from, uint32_t bytes, uint32_t mbarrier,
+                       uint32_t blocks, PLACE) {
+  emulator::lanes::tma_load(to, row_of(from, bytes), {0}, mbarrier, blocks, {file, line});
 }
 void emucuda_bulk_store(void* to, uint32_t from, uint32_t bytes, PLACE) {
   emulator::detail::tma_store(row_of(to, bytes), {0}, from, line, file);
@@ -164,13 +172,38 @@ void emucuda_barrier_arrive(int barrier, int threads, PLACE) {
   emulator::barrier_arrive(barrier, threads, line, file);
 }
 void emucuda_cluster_sync(PLACE) { emulator::cluster_sync(line, file); }
-int emucuda_read_ptx_sreg_cluster_ctarank(PLACE) {
+// The emulator waits where the program waits.
+void emucuda_barrier_cluster_arrive(PLACE) { (void)line, (void)file; }
+void emucuda_barrier_cluster_arrive_relaxed(PLACE) { (void)line, (void)file; }
+void emucuda_barrier_cluster_wait(PLACE) { emulator::cluster_sync(line, file); }
+
+void* emucuda_mapa(const void* p, int rank, PLACE) {
   (void)line, (void)file;
-  return emulator::cluster_rank();
+  const auto address = static_cast<uint32_t>(reinterpret_cast<uint64_t>(p));
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): not an address of this machine
+  return reinterpret_cast<void*>(kSharedWindow + emulator::lanes::cluster_address(address, rank));
 }
-int emucuda_read_ptx_sreg_cluster_nctarank(PLACE) {
+int emucuda_getctarank(const void* p, PLACE) {
   (void)line, (void)file;
-  return emulator::cluster_size();
+  return emulator::lanes::cluster_rank_of(static_cast<uint32_t>(reinterpret_cast<uint64_t>(p)));
 }
+
+#define EMUCUDA_PLACE(name, value)          \
+  int emucuda_read_ptx_sreg_##name(PLACE) { \
+    (void)line, (void)file;                 \
+    return value;                           \
+  }
+#define EMUCUDA_PLACES(x)                                          \
+  EMUCUDA_PLACE(cluster_ctaid_##x, place().x % config().cluster.x) \
+  EMUCUDA_PLACE(cluster_nctaid_##x, config().cluster.x)            \
+  EMUCUDA_PLACE(clusterid_##x, place().x / config().cluster.x)     \
+  EMUCUDA_PLACE(nclusterid_##x, config().grid.x / config().cluster.x)
+EMUCUDA_PLACES(x)
+EMUCUDA_PLACES(y)
+EMUCUDA_PLACES(z)
+EMUCUDA_PLACE(cluster_ctarank, emulator::cluster_rank())
+EMUCUDA_PLACE(cluster_nctarank, emulator::cluster_size())
+#undef EMUCUDA_PLACES
+#undef EMUCUDA_PLACE
 
 }  // extern "C"

@@ -84,6 +84,9 @@ const std::map<std::string, KindInfo> kKinds = {
     {"global_race",
      {"racecheck",
       "use atomic operations, or a flag with __threadfence, or launch a second kernel"}},
+    {"cluster_race",
+     {"racecheck",
+      "put cluster.sync() between the two, and before a block ends whose memory others use"}},
     {"missing_proxy_fence",
      {"racecheck", "execute fence.proxy.async after the stores and before the copy"}},
     {"registers_in_flight",
@@ -106,6 +109,9 @@ const std::map<std::string, KindInfo> kKinds = {
     {"barrier_divergence",
      {"synccheck",
       "let all threads that the barrier or the mask names reach it, at the same place"}},
+    {"inactive_lane",
+     {"synccheck",
+      "read lanes of the mask that execute the same shuffle; pass the width of the group"}},
     {"deadlock",
      {"synccheck", "make sure that what the thread waits for is done by a thread that can run"}},
     {"wait_wrong_phase", {"synccheck", "flip the parity after each wait"}},
@@ -298,8 +304,9 @@ fs::path compile(Options options, const fs::path& directory) {
     const Passes& passes = running[i];
     int status = finish(passes.device);
     const bool again = std::count(options.compiler.begin(), options.compiler.end(), kAlignas) == 0;
-    if (status != 0 && again &&
-        read_file(part(i, ".device.txt")).find("'alignas' attribute cannot") != std::string::npos) {
+    const std::string messages = status != 0 ? read_file(part(i, ".device.txt")) : "";
+    if (again && (messages.find("'alignas' attribute cannot") != std::string::npos ||
+                  messages.find("an attribute list cannot appear here") != std::string::npos)) {
       for (size_t other = i; other < running.size(); ++other) {
         finish(running[other].host);
         if (other > i) finish(running[other].device);

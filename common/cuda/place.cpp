@@ -38,12 +38,33 @@ Constant* Calls::file_name(const std::string& file) {
   return name;
 }
 
+void Calls::note(StringRef name, const std::vector<Value*>& arguments) {
+  name.consume_front("emucuda_");
+  for (const char* const proxy : {"tma_", "bulk_", "wgmma"}) {
+    if (name.starts_with(proxy)) facts_.async_proxy = true;
+  }
+  // Positions of the size and the alignment.
+  const bool plain = name.starts_with("load") || name.starts_with("store"),
+             many = name == "memcpy" || name == "memset";
+  if (!plain && !many && !name.starts_with("atomic_")) return;
+  const std::vector<size_t> sizes = plain              ? std::vector<size_t>{2, 3}
+                                    : name == "memcpy" ? std::vector<size_t>{3, 4}
+                                    : name == "memset" ? std::vector<size_t>{3}
+                                                       : std::vector<size_t>{4};
+  for (const size_t i : sizes) {
+    const auto* size = dyn_cast<ConstantInt>(arguments[i]);
+    const uint64_t bytes = size == nullptr ? 1 : size->getZExtValue();
+    facts_.narrowest = std::min(facts_.narrowest, bytes & -bytes);  // pieces are powers of two
+  }
+}
+
 Value* Calls::call(IRBuilder<>& builder, const std::string& name, Type* result,
                    std::vector<Value*> arguments, Instruction& at) {
   if (exported_.count(name) == 0) {
     unsupported(name.substr(std::string("emucuda_").size()), at);
     return result->isVoidTy() ? nullptr : PoisonValue::get(result);
   }
+  note(name, arguments);
   const auto small = [](Type* type) {
     return type->isIntegerTy() && type->getIntegerBitWidth() < 32;
   };

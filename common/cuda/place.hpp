@@ -41,6 +41,12 @@ class Places {
   std::vector<std::string> system_;
 };
 
+/// What the emulator need not expect of a program.
+struct Facts {
+  uint64_t narrowest = 4;    // size of the smallest access in bytes, up to 4
+  bool async_proxy = false;  // it has bulk copies or wgmma
+};
+
 /// Makes calls to functions of the library. Each gets two arguments more: line and file.
 class Calls {
  public:
@@ -64,8 +70,11 @@ class Calls {
   /// Prints "file:line: error: NAME is not supported", once for each name and place.
   void unsupported(const std::string& name, const llvm::Instruction& at);
   bool failed() const { return failed_; }
+  /// Facts about the calls so far.
+  const Facts& facts() const { return facts_; }
 
  private:
+  void note(llvm::StringRef name, const std::vector<llvm::Value*>& arguments);
   llvm::Constant* file_name(const std::string& file);
 
   llvm::Module& module_;
@@ -74,6 +83,7 @@ class Calls {
   std::map<std::string, llvm::Constant*> files_;
   std::set<std::string> reported_;
   bool failed_ = false;
+  Facts facts_;
 };
 
 }  // namespace emucuda

@@ -64,6 +64,27 @@ constexpr unsigned kShared = 3;  // address space
 
 bool is_kernel(const Function& function) { return function.hasFnAttribute("emucuda-kernel"); }
 
+// Keeps the sizes of __cluster_dims__ as an attribute of the kernel: "2 1 1".
+void note_cluster_dims(Module& module) {
+  GlobalVariable* all = module.getGlobalVariable("llvm.global.annotations");
+  if (all == nullptr) return;
+  for (const Use& annotation : cast<ConstantArray>(all->getInitializer())->operands()) {
+    const auto* fields = cast<ConstantStruct>(annotation);
+    auto* function = dyn_cast<Function>(fields->getOperand(0)->stripPointerCasts());
+    const auto* word = dyn_cast<GlobalVariable>(fields->getOperand(1)->stripPointerCasts());
+    const auto* sizes = dyn_cast<GlobalVariable>(fields->getOperand(4)->stripPointerCasts());
+    if (function == nullptr || word == nullptr || sizes == nullptr) continue;
+    const auto* text = dyn_cast<ConstantDataArray>(word->getInitializer());
+    if (text == nullptr || !text->isCString() || text->getAsCString() != "cluster_dims") continue;
+    std::string dims;
+    for (const Use& size : sizes->getInitializer()->operands()) {
+      dims += std::to_string(cast<ConstantInt>(size)->getZExtValue()) + " ";
+    }
+    function->addFnAttr("emucuda-cluster", dims);
+  }
+  all->eraseFromParent();
+}
+
 // Marks kernels, which a module for nvptx names in its metadata. Everything else is internal.
 void mark_kernels(Module& module) {
   if (const NamedMDNode* annotations = module.getNamedMetadata("nvvm.annotations")) {
@@ -76,6 +97,7 @@ void mark_kernels(Module& module) {
       }
     }
   }
+  note_cluster_dims(module);
   // Makes the host, and every byte that a kernel did not write, unknown to the optimizer. Otherwise
   // it would remove loads of variables to which it sees no store.
   for (GlobalVariable& variable : module.globals()) {
@@ -261,8 +283,7 @@ class Rewriter {
     }
   }
   bool failed() const { return calls_.failed(); }
-  /// True if shared memory may be accessed by single bytes.
-  bool narrow() const { return narrow_; }
+  const Facts& facts() const { return calls_.facts(); }
 
  private:
   void rewrite(Function& function) {
@@ -366,7 +387,6 @@ class Rewriter {
 
   Value* load_from(Instruction& at, Value* pointer, Type* type, Align align, bool atomic,
                    AtomicOrdering ordering) {
-    narrow_ = narrow_ || bytes_of(type) % 2 != 0;
     Value* slot = calls_.slot(at, type);
     std::vector<Value*> arguments{calls_.generic(builder_, pointer), slot,
                                   builder_.getInt32(static_cast<unsigned>(bytes_of(type))),
@@ -386,7 +406,6 @@ class Rewriter {
     begin(store);
     const bool atomic = store.isAtomic() || store.isVolatile();
     Value* value = store.getValueOperand();
-    narrow_ = narrow_ || bytes_of(value->getType()) % 2 != 0;
     Value* slot = calls_.slot(store, value->getType());
     builder_.CreateStore(value, slot);
     std::vector<Value*> arguments{
@@ -526,7 +545,6 @@ class Rewriter {
       if (transfer != nullptr) check(transfer->getSource(), false);
       return;
     }
-    narrow_ = true;
     const auto align = [&](MaybeAlign a) {
       return builder_.getInt32(static_cast<unsigned>(a.valueOrOne().value()));
     };
@@ -552,7 +570,6 @@ class Rewriter {
   const Places& places_;
   IRBuilder<> builder_;
   Calls calls_;
-  bool narrow_ = false;
 };
 
 // ---- after the rewriting
@@ -580,8 +597,8 @@ Function* make_thunk(Function& kernel) {
   return thunk;
 }
 
-void register_all(Module& module, const std::map<Function*, KernelShared>& kernels, bool narrow,
-                  unsigned unit) {
+void register_all(Module& module, const std::map<Function*, KernelShared>& kernels,
+                  const Facts& facts, unsigned unit) {
   IRBuilder<> builder(module.getContext());
   auto* start = Function::Create(FunctionType::get(builder.getVoidTy(), false),
                                  GlobalValue::InternalLinkage, "emucuda_register", module);
@@ -589,7 +606,8 @@ void register_all(Module& module, const std::map<Function*, KernelShared>& kerne
   Type* pointer = builder.getPtrTy();
   FunctionCallee add_kernel = module.getOrInsertFunction(
       "emucuda_register_kernel", builder.getVoidTy(), builder.getInt32Ty(), pointer, pointer,
-      builder.getInt64Ty(), pointer, pointer, pointer, builder.getInt32Ty());
+      builder.getInt64Ty(), pointer, pointer, pointer, pointer, builder.getInt32Ty(),
+      builder.getInt32Ty());
   FunctionCallee add_variable = module.getOrInsertFunction(
       "emucuda_register_variable", builder.getVoidTy(), builder.getInt32Ty(), pointer, pointer,
       builder.getInt64Ty(), builder.getInt32Ty());
@@ -614,7 +632,11 @@ void register_all(Module& module, const std::map<Function*, KernelShared>& kerne
         {builder.getInt32(unit), builder.CreateGlobalStringPtr(kernel->getName()),
          make_thunk(*kernel), builder.getInt64(shared.static_bytes),
          builder.CreateGlobalStringPtr(where), builder.CreateGlobalStringPtr(parameters),
-         builder.CreateGlobalStringPtr(parameter_bytes), builder.getInt32(narrow)});
+         builder.CreateGlobalStringPtr(parameter_bytes),
+         builder.CreateGlobalStringPtr(
+             kernel->getFnAttribute("emucuda-cluster").getValueAsString()),
+         builder.getInt32(static_cast<unsigned>(facts.narrowest)),
+         builder.getInt32(facts.async_proxy)});
     kernel->setLinkage(GlobalValue::InternalLinkage);
     kernel->setComdat(nullptr);
   }
@@ -714,7 +736,9 @@ int run(const std::string& in, const std::string& out, const std::string& librar
   Rewriter rewriter(*module, exported, places);
   rewriter.run();
   if (rewriter.failed()) return 2;
-  register_all(*module, kernels, rewriter.narrow(), unit);
+  Facts facts = rewriter.facts();
+  facts.async_proxy = facts.async_proxy || calls.facts().async_proxy;
+  register_all(*module, kernels, facts, unit);
   let_exceptions_pass(*module);
   StripDebugInfo(*module);
   retarget(*module);

@@ -58,8 +58,10 @@ struct Kernel {
   std::string symbol;  // as the linker has it
   void (*thunk)(void**) = nullptr;
   uint32_t static_bytes = 0;
-  bool narrow = false;  // it accesses memory by single bytes
-  std::string where;    // "file.cu:12"
+  fa::Dim3 cluster = {1, 1, 1};  // its __cluster_dims__
+  int narrowest = 4;             // size of the smallest access in bytes: 1, 2 or 4
+  bool async_proxy = true;       // it may have bulk copies or wgmma
+  std::string where;             // "file.cu:12"
   std::vector<std::string> parameters;
   std::vector<size_t> element_bytes;  // element size of each pointer parameter
   std::vector<size_t> parameter_bytes;
@@ -412,6 +414,7 @@ void add_hazard(const std::string& kind, const ordered_json& where, const ordere
 }
 
 uint32_t static_bytes_of_launch = 0;
+uint64_t constants_begin = ~uint64_t{0}, constants_end = 0;  // lowest begin and highest end
 int grid_arrivals = 0;
 
 bool is_vector_of_same(const fa::LaunchConfig& a, const fa::LaunchConfig& b) {
@@ -458,6 +461,7 @@ int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
   fa::LaunchConfig config = asked;
   if (asked.smem_bytes > kernel.most_dynamic) return fail(kInvalidValue);
   config.smem_bytes += kernel.static_bytes;
+  if (config.cluster == fa::Dim3{}) config.cluster = kernel.cluster;
 
   const std::string name = short_name(kernel.symbol);
   const int64_t blocks = int64_t{config.grid.x} * config.grid.y * config.grid.z;
@@ -480,7 +484,8 @@ int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
 
   fa::simt::Config run;
   run.cuda_rules = true;
-  run.granule_bytes = kernel.narrow ? 1 : 2;
+  run.granule_bytes = kernel.narrowest;
+  run.async_proxy = kernel.async_proxy;
   run.counters = run.lines = state().profile;
   run.schedule_seed = state().seed;
   state().running = name;
@@ -642,6 +647,7 @@ Symbol symbol_of(void** unit, const char* symbol) {
 }  // namespace
 
 bool is_constant(const void* p, size_t bytes) {
+  if (number(p) < constants_begin || number(p) >= constants_end) return false;
   for (const auto& [begin, end] : state().constants) {
     if (number(p) >= begin && number(p) + bytes <= end) return true;
   }
@@ -671,13 +677,15 @@ extern "C" {
 
 void emucuda_register_kernel(int unit, const char* symbol, void (*thunk)(void**),
                              int64_t static_bytes, const char* where, const char* parameters,
-                             const char* parameter_bytes, int narrow) {
+                             const char* parameter_bytes, const char* cluster, int narrowest,
+                             int async_proxy) {
   const std::lock_guard lock(state().mutex);
   Kernel& kernel = state().kernels[{unit, symbol}];
   kernel.symbol = symbol;
   kernel.thunk = thunk;
   kernel.static_bytes = static_cast<uint32_t>(static_bytes);
-  kernel.narrow = narrow != 0;
+  kernel.narrowest = narrowest;
+  kernel.async_proxy = async_proxy != 0;
   kernel.where = where;
   kernel.most_dynamic = kDefaultShared - std::min<size_t>(kDefaultShared, kernel.static_bytes);
   const std::vector<std::string> types = parameter_types(symbol);
@@ -688,6 +696,7 @@ void emucuda_register_kernel(int unit, const char* symbol, void (*thunk)(void**)
     const bool pointer = i < types.size() && types[i].find('*') != std::string::npos;
     kernel.element_bytes.push_back(pointer ? element_bytes_of(types[i]) : 0);
   }
+  std::istringstream(cluster) >> kernel.cluster.x >> kernel.cluster.y >> kernel.cluster.z;
   std::istringstream sizes(parameter_bytes);
   for (size_t size = 0; sizes >> size;) kernel.parameter_bytes.push_back(size);
 }
@@ -698,6 +707,8 @@ void emucuda_register_variable(int unit, const char* symbol, void* memory, int64
   state().variables[{unit, symbol}] = {memory, size, constant != 0};
   if (constant != 0) {
     state().constants.emplace_back(number(memory), number(memory) + size);
+    constants_begin = std::min(constants_begin, number(memory));
+    constants_end = std::max(constants_end, number(memory) + size);
   } else {
     state().globals.push_back(std::make_unique<fa::simt::RegisteredBuffer>(memory, size, symbol));
   }

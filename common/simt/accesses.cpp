@@ -30,9 +30,15 @@ void check_stored(const void* value, size_t bytes, const Site& site) {
 // Tells the block which value a load returned (its first 8 bytes), so that it detects polling.
 void note_load(Thread& thread, uint64_t address, const void* value, size_t bytes,
                const Site& site) {
-  uint64_t bits = 0;
-  std::memcpy(&bits, value, std::min(bytes, sizeof bits));
-  thread.block->note_load(thread, address, bits, site);
+  thread.block->note_load(thread, address, first_bits(value, bytes), site);
+}
+
+bool same_bytes(const void* a, const void* b, size_t bytes) {
+  if (bytes != 4) return std::memcmp(a, b, bytes) == 0;
+  uint32_t x, y;
+  std::memcpy(&x, a, 4);
+  std::memcpy(&y, b, 4);
+  return x == y;
 }
 
 // Records an ordinary write to memory that an async access may use later.
@@ -274,8 +280,9 @@ void load_shared(void* value, uint32_t addr, size_t bytes, int line, const char*
   }
   if (block.launch().run.hazards) {
     block.shadow().load(stamp(thread, site), observer(thread), offset, size);
+    block.note_shared(thread, GlobalUse::kRead, site, block, offset, size);
   }
-  std::memcpy(value, block.shared() + offset, bytes);
+  copy_small(value, block.shared() + offset, bytes);
   note_load(thread, offset, value, bytes, site);
 }
 
@@ -295,10 +302,11 @@ void store_shared(uint32_t addr, const void* value, size_t bytes, int line, cons
   if (block.launch().run.hazards) {
     Access access = stamp(thread, site);
     access.same_value =
-        block.launch().run.cuda_rules && std::memcmp(block.shared() + offset, value, bytes) == 0;
+        block.launch().run.cuda_rules && same_bytes(block.shared() + offset, value, bytes);
     block.shadow().store(access, observer(thread), offset, size);
+    block.note_shared(thread, GlobalUse::kWrite, site, block, offset, size);
   }
-  std::memcpy(block.shared() + offset, value, bytes);
+  copy_small(block.shared() + offset, value, bytes);
 }
 
 }  // namespace detail

@@ -18,6 +18,8 @@ Block::Block(const Launch& launch, Cluster& cluster, bool& idle)
     : launch_(launch),
       cluster_(cluster),
       idle_(idle),
+      shares_memory_(launch.run.cuda_rules && launch.run.hazards &&
+                     !(launch.config.cluster == Dim3{})),
       most_steps_(static_cast<uint32_t>(
           std::clamp<int64_t>(launch.run.max_steps, 1, std::numeric_limits<uint32_t>::max()))),
       stacks_(borrow_stacks(launch.threads)),
@@ -43,7 +45,7 @@ void Block::begin(int index, int rank) {
   std::fill(shared_.begin(), shared_.end(), 0xff);  // NaN in every floating-point type
   if (launch_.run.hazards) {
     shadow_.begin_block(index, launch_.smem_bytes, static_cast<int>(warps_.size()),
-                        launch_.run.granule_bytes);
+                        launch_.run.granule_bytes, launch_.run.async_proxy);
   }
   global_log_.begin(index, static_cast<int>(warps_.size()));
   async_reads_.clear();
@@ -149,6 +151,7 @@ void Block::finish() {
   }
   running_thread = nullptr;
   if (launch_.run.hazards) {
+    if (shares_memory_ && !aborting_) note_end();
     aborting_ ? shadow_.give_up_block() : shadow_.end_block();
     if (launch_.many_blocks) {
       global_log_.end();
@@ -156,6 +159,17 @@ void Block::finish() {
     }
   }
   if (error_) std::rethrow_exception(error_);
+}
+
+// Others may access the shared memory before this block ends, and it has ended when its last thread
+// returns.
+void Block::note_end() {
+  std::shared_ptr<const Foreign> known;
+  for (const Warp& warp : warps_) known = simt::join(known, warp.clock.foreign);
+  for (const Thread& thread : threads_)
+    if (thread.clock != nullptr) known = simt::join(known, thread.clock->foreign);
+  global_log_.add_engine(GlobalUse::kEnd, {}, 0, std::numeric_limits<uint32_t>::max(), known,
+                         shared_key(0), launch_.smem_bytes);
 }
 
 void Block::thread_main(transfer_t from) {
@@ -390,6 +404,30 @@ void Block::acquire_from_others(Thread& thread, const std::shared_ptr<const Fore
   if (own != released->blocks.end()) clock = own->second;
   clock.foreign = released;
   acquire(thread, clock);
+}
+
+Block* Block::in_cluster(int rank) const {
+  const auto& blocks = cluster_.blocks();
+  const auto number = static_cast<size_t>(rank);
+  return number < blocks.size() ? blocks[number].get() : nullptr;
+}
+
+const Clock* Block::knowledge_of(const Thread& thread, int block) {
+  const Clock& clock = thread.clock != nullptr ? *thread.clock : thread.warp->clock;
+  if (clock.foreign == nullptr) return nullptr;
+  const auto found = clock.foreign->blocks.find(block);
+  return found == clock.foreign->blocks.end() ? nullptr : &found->second;
+}
+
+Clock Block::release_from(Thread& thread) {
+  if (thread.block == this) return release(thread);
+  global_log_.synchronizes();
+  const std::shared_ptr<const Foreign> all = thread.block->release_to_others(thread);
+  Clock clock;
+  const auto own = all->blocks.find(index_);
+  if (own != all->blocks.end()) clock = own->second;
+  clock.foreign = all;
+  return clock;
 }
 
 void Block::abandon(Thread& thread) {

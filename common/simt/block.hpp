@@ -108,6 +108,7 @@ class Block {
   int index() const { return index_; }  // in the grid, x fastest
   const Dim3& place() const { return place_; }
   int rank() const { return rank_; }  // in the cluster, x fastest
+  Block* in_cluster(int rank) const;  // the block with this rank; nullptr: there is none
   const Launch& launch() const { return launch_; }
   unsigned char* shared() { return shared_.data(); }
   Shadow& shadow() { return shadow_; }
@@ -236,14 +237,17 @@ class Block {
   /// counted.
   WarpAccess* join_load(Thread& thread, Instruction instruction, const Site& site, int bytes,
                         uint64_t address) {
+    if (!traffic_.wanted()) return joined_ = nullptr;
     return joined_ = polls(thread, address) ? nullptr : join(thread, instruction, site, bytes);
   }
   WarpAccess* join(Thread& thread, Instruction instruction, const Site& site, int bytes) {
-    if (!traffic_.wanted()) return joined_ = nullptr;
+    return joined_ = traffic_.wanted() ? join_counted(thread, instruction, site, bytes) : nullptr;
+  }
+  WarpAccess* join_counted(Thread& thread, Instruction instruction, const Site& site, int bytes) {
     AccessCollector& accesses = thread.warp->accesses;
     if (accesses.complete()) finish_accesses(*thread.warp);
     if (accesses.far_ahead(thread.lane)) let_lanes_catch_up(thread);
-    return joined_ = &accesses.join(thread.lane, instruction, site, bytes);
+    return &accesses.join(thread.lane, instruction, site, bytes);
   }
   /// Returns the warp instruction that the running thread has just joined, if the thread is its
   /// first lane; nullptr otherwise, or if nothing is counted. The first lane adds what becomes
@@ -282,6 +286,24 @@ class Block {
   }
   std::vector<BlockLog>& global_logs() { return global_logs_; }
 
+  /// In a cluster of a CUDA file, any block may access the shared memory of this one. Both log
+  /// their accesses with addresses that no memory has.
+  uint64_t shared_key(uint32_t offset) const {
+    return kSharedKeys | static_cast<uint64_t>(index_) << 24 | offset;
+  }
+  void note_shared(const Thread& thread, GlobalUse use, const Site& site, const Block& owner,
+                   uint32_t offset, uint32_t bytes) {
+    if (!shares_memory_) return;
+    const Clock& clock = thread.clock != nullptr ? *thread.clock : thread.warp->clock;
+    global_log_.add(use, site, thread.index, thread.warp->time, clock.foreign,
+                    owner.shared_key(offset), bytes);
+  }
+  /// Returns what `thread` knows about the block with this index, or nullptr.
+  static const Clock* knowledge_of(const Thread& thread, int block);
+  /// Returns what `thread` of another block of the cluster has done and knows, for threads of this
+  /// block to acquire.
+  Clock release_from(Thread& thread);
+
   /// Returns the barrier or wait at this place of the source.
   const SyncSite& sync_site(Instruction instruction, const Site& site, const char* label) {
     for (const SyncSite& known : sync_sites_) {
@@ -294,8 +316,8 @@ class Block {
   }
   const std::deque<SyncSite>& sync_sites() const { return sync_sites_; }
 
-  bool global_ok(uint64_t address, size_t bytes) {
-    return launch_.global.contains(address, bytes, global_hint_);
+  bool global_ok(uint64_t address, size_t bytes, const Site& site) {
+    return launch_.global.contains(address, bytes, global_hints_[site.line % kGlobalHints]);
   }
   /// Reports the hazard and ends the block, because its threads would continue with invalid data.
   [[noreturn]] void give_up(HazardKind kind, Thread& thread, const Site& site,
@@ -343,6 +365,7 @@ class Block {
   void complete(Barrier& barrier);
   State run_from(Thread* thread);
   void finish();
+  void note_end();
   void moves_again();
 
   // schedule.cpp chooses the next lane.
@@ -386,6 +409,7 @@ class Block {
   const Launch& launch_;
   Cluster& cluster_;
   bool& idle_;
+  const bool shares_memory_;
   int index_ = 0, rank_ = 0;
   Dim3 place_;
   uint32_t most_steps_ = 0;
@@ -428,10 +452,11 @@ class Block {
   std::vector<std::unique_ptr<Warpgroup>> warpgroups_;
   Mbarriers mbarriers_;
   int engines_ = 0;
-  int free_registers_ = 0;  // counted per thread of a warpgroup, as in setmaxnreg
-  Fiber main_;              // the CPU thread's own stack
-  Thread* last_ = nullptr;  // the last thread that ran before none could continue
-  size_t global_hint_ = 0;
+  int free_registers_ = 0;                // counted per thread of a warpgroup, as in setmaxnreg
+  Fiber main_;                            // the CPU thread's own stack
+  Thread* last_ = nullptr;                // the last thread that ran before none could continue
+  static constexpr int kGlobalHints = 8;  // a line usually accesses one buffer
+  size_t global_hints_[kGlobalHints] = {};
   WarpAccess* joined_ = nullptr;
   int64_t idle_polls_ = 0;  // polling loads since the last progress
   State state_ = State::kFinished;

@@ -6,6 +6,7 @@
 
 #include "common/simt/begin.hpp"
 #include "common/simt/hopper.hpp"
+#include "common/simt/lanes.hpp"
 
 namespace emulator {
 
@@ -48,6 +49,15 @@ uint32_t mbarrier_at(Thread& thread, uint32_t address, const Site& site) {
     });
   }
   return static_cast<uint32_t>(offset);
+}
+
+// Returns the block of the cluster whose mbarrier the address means, and takes the rank off.
+Block& mbarrier_owner(Thread& thread, uint32_t& mbarrier, const Site& site) {
+  Block* const owner = block_of(thread, mbarrier);
+  if (owner != nullptr) return *owner;
+  thread.block->give_up(HazardKind::kOutOfBounds, thread, site, [] {
+    return "uses an mbarrier of a block that its cluster does not have";
+  });
 }
 
 BulkStores& stores_of(Thread& thread) {
@@ -207,24 +217,27 @@ void fence_mbarrier_init(int line, const char* file) {
 void mbarrier_arrive(uint32_t mbarrier, int line, const char* file) {
   const Site site{file, line};
   if (Thread* thread = begin_counted(Instruction::kMbarrierArrive, site)) {
+    Block& owner = mbarrier_owner(*thread, mbarrier, site);
     const uint32_t offset = mbarrier_at(*thread, mbarrier, site);
-    thread->block->mbarriers().arrive(*thread, offset, 0, true, site);
+    owner.mbarriers().arrive(*thread, offset, 0, true, site);
   }
 }
 
 void mbarrier_expect_tx(uint32_t mbarrier, uint32_t bytes, int line, const char* file) {
   const Site site{file, line};
   if (Thread* thread = begin_counted(Instruction::kMbarrierExpectTx, site, "", bytes)) {
+    Block& owner = mbarrier_owner(*thread, mbarrier, site);
     const uint32_t offset = mbarrier_at(*thread, mbarrier, site);
-    thread->block->mbarriers().arrive(*thread, offset, bytes, false, site);
+    owner.mbarriers().arrive(*thread, offset, bytes, false, site);
   }
 }
 
 void mbarrier_arrive_expect_tx(uint32_t mbarrier, uint32_t bytes, int line, const char* file) {
   const Site site{file, line};
   if (Thread* thread = begin_counted(Instruction::kMbarrierArriveExpectTx, site, "", bytes)) {
+    Block& owner = mbarrier_owner(*thread, mbarrier, site);
     const uint32_t offset = mbarrier_at(*thread, mbarrier, site);
-    thread->block->mbarriers().arrive(*thread, offset, bytes, true, site);
+    owner.mbarriers().arrive(*thread, offset, bytes, true, site);
   }
 }
 
@@ -366,6 +379,24 @@ void wgmma_commit(int line, const char* file) {
   }
 }
 
+void lanes::tma_load(uint32_t dst, const TensorMap& map, std::initializer_list<int> at,
+                     uint32_t mbarrier, uint32_t ranks, const Site& site) {
+  Thread& thread = begin(site);
+  thread.block->note_progress();
+  if (ranks == 0) ranks = 1u << cluster_rank_of(mbarrier);
+  dst &= kOwnAddress;
+  const uint32_t offset = mbarrier_at(thread, mbarrier & kOwnAddress, site);
+  TensorCopy copy;
+  if (!begin_copy(thread, copy, Instruction::kTmaLoad, map, at, dst, GlobalUse::kRead, site)) {
+    return;
+  }
+  for (int rank = 0; ranks >> rank != 0; ++rank) {
+    if ((ranks >> rank & 1) == 0) continue;
+    uint32_t there = cluster_address(mbarrier, rank);
+    mbarrier_owner(thread, there, site).mbarriers().load(thread, offset, copy, site);
+  }
+}
+
 namespace detail {
 
 void check_landed(uint32_t bits, int line, const char* file) {
@@ -379,15 +410,7 @@ void check_landed(uint32_t bits, int line, const char* file) {
 
 void tma_load(uint32_t dst, const TensorMap& map, std::initializer_list<int> at, uint32_t mbarrier,
               int line, const char* file) {
-  const Site site{file, line};
-  Thread& thread = begin(site);
-  thread.block->note_progress();
-  const uint32_t offset = mbarrier_at(thread, mbarrier, site);
-  TensorCopy copy;
-  if (!begin_copy(thread, copy, Instruction::kTmaLoad, map, at, dst, GlobalUse::kRead, site)) {
-    return;
-  }
-  thread.block->mbarriers().load(thread, offset, copy, site);
+  lanes::tma_load(dst, map, at, mbarrier, 0, {file, line});
 }
 
 void tma_store(const TensorMap& map, std::initializer_list<int> at, uint32_t src, int line,

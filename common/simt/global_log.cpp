@@ -113,9 +113,10 @@ class RaceSearch {
     uint64_t address = 0;
     std::vector<bool> blocks;
   };
-  static constexpr GlobalUse kUses[] = {GlobalUse::kRead, GlobalUse::kWrite, GlobalUse::kAtomic};
+  static constexpr GlobalUse kUses[] = {GlobalUse::kRead, GlobalUse::kWrite, GlobalUse::kAtomic,
+                                        GlobalUse::kEnd};
 
-  // True unless both are reads or both are atomic.
+  // True unless both are reads, both are atomic, or both are ends.
   static bool may_race(GlobalUse a, GlobalUse b) { return a != b || a == GlobalUse::kWrite; }
 
   // Disjoint addresses that are accessed in one of the ways, in order.
@@ -180,7 +181,8 @@ class RaceSearch {
         ++number;
       }
       if (number == places.size()) {
-        const int use = place.use == GlobalUse::kWrite ? 0 : place.use == GlobalUse::kRead ? 1 : 2;
+        static constexpr int kRanks[] = {1, 0, 2, 3};  // by use
+        const int use = kRanks[static_cast<size_t>(place.use)];
         places.push_back(place);
         ranks.emplace_back(use, place.site.line, to_string(place.site));
       }
@@ -326,13 +328,20 @@ class RaceSearch {
     race.blocks[block] = true;
   }
 
+  static std::string place_of(uint64_t address) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that is only named
+    if (address < kSharedKeys) return describe_address(reinterpret_cast<const void*>(address));
+    return "byte " + std::to_string(address & 0xffffff) + " of block " +
+           std::to_string((address & ~kSharedKeys) >> 24) + "'s shared memory";
+  }
   static void report(const Race& race, HazardLog& hazards) {
     const auto verb = [](const Item& item) {
       if (item.use() == GlobalUse::kRead) return "reads";
       return item.use() == GlobalUse::kWrite ? "writes" : "atomically changes";
     };
+    const bool shared = race.address >= kSharedKeys;
     Hazard hazard;
-    hazard.kind = HazardKind::kGlobalRace;
+    hazard.kind = shared ? HazardKind::kClusterRace : HazardKind::kGlobalRace;
     hazard.where = race.one.place().site;
     hazard.other = race.other.place().site;
     hazard.count = std::count(race.blocks.begin(), race.blocks.end(), true);
@@ -341,10 +350,14 @@ class RaceSearch {
     hazard.other_thread = race.other.entry->thread;
     hazard.address = race.address;
     hazard.text = "block " + std::to_string(hazard.block) + " " + verb(race.one) + " " +
-                  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that is only named
-                  describe_address(reinterpret_cast<const void*>(race.address)) + ", which block " +
-                  std::to_string(race.other.log->block_) + " " + verb(race.other) + " at " +
-                  to_string(hazard.other) + ": nothing orders the two";
+                  place_of(race.address) + ", ";
+    const std::string other = "block " + std::to_string(race.other.log->block_);
+    if (race.other.use() == GlobalUse::kEnd) {
+      hazard.text += "and no cluster barrier makes " + other + " wait for that before it ends";
+    } else {
+      hazard.text += "which " + other + " " + verb(race.other) + " at " + to_string(hazard.other) +
+                     ": nothing orders the two";
+    }
     hazards.add(std::move(hazard));
   }
 

@@ -20,7 +20,11 @@
 
 namespace fa::simt {
 
-enum class GlobalUse : uint8_t { kRead, kWrite, kAtomic };
+/// kEnd: the block ends, and its shared memory with it.
+enum class GlobalUse : uint8_t { kRead, kWrite, kAtomic, kEnd };
+
+/// Addresses from here on are in the shared memory of blocks: Block::shared_key.
+inline constexpr uint64_t kSharedKeys = uint64_t{1} << 63;
 
 /// All accesses of one block to global memory.
 class BlockLog {

@@ -36,6 +36,10 @@ const char* hazard_name(HazardKind kind) {
       return "registers_in_flight";
     case HazardKind::kDivisionByZero:
       return "division_by_zero";
+    case HazardKind::kClusterRace:
+      return "cluster_race";
+    case HazardKind::kInactiveLane:
+      return "inactive_lane";
     case HazardKind::kSameValueStore:
       return "same_value_store";
     case HazardKind::kBadDescriptor:

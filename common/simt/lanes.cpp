@@ -166,6 +166,24 @@ uint32_t together(Instruction instruction, uint32_t mask, uint32_t value, const 
   return warp.addresses[thread.lane];
 }
 
+// A sum over lanes 0 to n - 1 by shfl_down: the upper half reads past the end, and no lane uses
+// what it gets.
+bool is_end_of_tree(Shuffle mode, uint32_t lanes, int lane) {
+  return mode == Shuffle::kDown && (lanes & (lanes + 1)) == 0 && 2 * lane >= std::popcount(lanes);
+}
+
+void report_inactive(const Warp& warp, int lane, int from, const Site& site) {
+  const Thread& thread = warp.first[lane];
+  thread.block->report(HazardKind::kInactiveLane, thread, site, 0, [&] {
+    const char* const why = (warp.gone >> from & 1) == 0 ? "does not take part"
+                            : warp.index * kWarpSize + from < thread.block->launch().threads
+                                ? "has returned"
+                                : "does not exist";
+    return "reads lane " + std::to_string(from) + " of its warp, which " + why +
+           " in the shuffle, so the result is undefined";
+  });
+}
+
 }  // namespace
 
 uint32_t shuffle(Shuffle mode, uint32_t mask, uint32_t value, uint32_t operand, uint32_t control,
@@ -200,10 +218,13 @@ uint32_t shuffle(Shuffle mode, uint32_t mask, uint32_t value, uint32_t operand, 
               break;
           }
           if (!good) from = lane;
-          good = good && (lanes >> from & 1) != 0;
-          if (!good) from = lane;
           *static_cast<bool*>(warp.sums[lane]) = good;
-          warp.addresses[lane] = bits_of(warp.values[from]);
+          if ((lanes >> from & 1) != 0) {
+            warp.addresses[lane] = bits_of(warp.values[from]);
+            return;
+          }
+          warp.addresses[lane] = ~0u;
+          if (!is_end_of_tree(mode, lanes, lane)) report_inactive(warp, lane, from, site);
         });
       });
   if (found != nullptr) *found = lands;
@@ -302,14 +323,29 @@ struct Synchronized {  // an atomic access' place among the clocks
   void write(GlobalClocks& clocks, bool continues) const {
     std::shared_ptr<const Foreign> mine =
         (order & kRelease) != 0 ? thread.block->release_to_others(thread) : thread.fenced;
+    if (mine == nullptr) {  // the usual case
+      if (!continues) clocks.released.erase(key);
+      return;
+    }
     std::shared_ptr<const Foreign>& released = clocks.released[key];
     released = continues ? join(released, mine) : mine;  // a release sequence continues
-    if (released == nullptr) clocks.released.erase(key);
   }
 };
 
-uint64_t shared_key(const Block& block, uint32_t offset) {
-  return uint64_t{1} << 63 | static_cast<uint64_t>(block.index()) << 24 | offset;
+// Returns the block whose shared memory the address means, and takes its rank off the address.
+// Reports a rank that the cluster does not have, or bytes outside, and returns nullptr.
+Block* owner_of(const Thread& thread, uint32_t& address, const char* verb, uint32_t bytes,
+                const Site& site) {
+  Block& block = *thread.block;
+  Block* owner = block_of(thread, address);
+  if (owner == nullptr) {
+    block.report(HazardKind::kOutOfBounds, thread, site, address, [&] {
+      return bytes_text(verb, bytes) + "byte " + std::to_string(address - kSharedBase) +
+             " of the shared memory of a block that its cluster does not have";
+    });
+    return nullptr;
+  }
+  return shared_ok(block, thread, site, verb, address, bytes, bytes) ? owner : nullptr;
 }
 
 void join_access(Block& block, Thread& thread, Instruction instruction, const Site& site,
@@ -338,15 +374,22 @@ void update(const AtomicTarget& target, size_t bytes, void* old, int order,
   uint64_t address = 0, key = 0;
   unsigned char* memory = nullptr;
   if (shared) {
-    if (!shared_ok(block, thread, site, "updates", target.shared, size, size)) return;
-    const uint32_t offset = target.shared - kSharedBase;
+    uint32_t place = target.shared;
+    Block* const owner = owner_of(thread, place, "updates", size, site);
+    if (owner == nullptr) return;
+    const uint32_t offset = place - kSharedBase;
     address = offset;
-    key = shared_key(block, offset);
-    memory = block.shared() + offset;
+    key = owner->shared_key(offset);
+    memory = owner->shared() + offset;
     if (block.launch().run.hazards) {
       Access access = stamp(thread, site);
       access.atomic = true;
-      block.shadow().store(access, observer(thread), offset, size);
+      if (owner == &block) {
+        block.shadow().store(access, observer(thread), offset, size);
+      } else {
+        owner->shadow().store_of_another(offset, size);
+      }
+      block.note_shared(thread, GlobalUse::kAtomic, site, *owner, offset, size);
     }
   } else {
     if (!global_ok(block, thread, site, "updates", target.global, bytes, bytes)) return;
@@ -367,9 +410,7 @@ void update(const AtomicTarget& target, size_t bytes, void* old, int order,
     place.write(clocks, true);
   }
   if (std::memcmp(old, fresh, bytes) == 0) {  // a lock that was taken already, for example
-    uint64_t bits = 0;
-    std::memcpy(&bits, old, std::min(bytes, sizeof bits));
-    block.note_load(thread, address, bits, site);
+    block.note_load(thread, address, first_bits(old, bytes), site);
   } else {
     block.note_progress();
   }
@@ -389,9 +430,7 @@ void load(const void* p, void* value, size_t bytes, int order, const Site& site)
     copy_global(value, p, bytes);
     Synchronized{thread, address, order}.read(clocks);
   }
-  uint64_t bits = 0;
-  std::memcpy(&bits, value, std::min(bytes, sizeof bits));
-  block.note_load(thread, address, bits, site);
+  block.note_load(thread, address, first_bits(value, bytes), site);
 }
 
 void store(void* p, const void* value, size_t bytes, int order, const Site& site) {
@@ -406,6 +445,43 @@ void store(void* p, const void* value, size_t bytes, int order, const Site& site
   const std::lock_guard lock(clocks.mutex);
   copy_global(p, value, bytes);
   Synchronized{thread, address, order}.write(clocks, false);
+}
+
+uint32_t cluster_address(uint32_t address, int rank) {
+  return (address & kOwnAddress) | static_cast<uint32_t>(rank + 1) << kRankShift;
+}
+
+int cluster_rank_of(uint32_t address) {
+  const uint32_t rank = address >> kRankShift;
+  return rank != 0 ? static_cast<int>(rank) - 1 : current_thread().block->rank();
+}
+
+void load_cluster(uint32_t address, void* value, size_t bytes, const Site& site) {
+  const auto size = static_cast<uint32_t>(bytes);
+  if (cluster_rank_of(address) == current_thread().block->rank())
+    return detail::load_shared(value, address & kOwnAddress, bytes, site.line, site.file);
+  Thread& thread = begin(site);
+  std::memset(value, 0xff, bytes);
+  Block* const owner = owner_of(thread, address, "reads", size, site);
+  if (owner == nullptr) return;
+  const uint32_t offset = address - kSharedBase;
+  thread.block->note_shared(thread, GlobalUse::kRead, site, *owner, offset, size);
+  std::memcpy(value, owner->shared() + offset, bytes);
+  thread.block->note_load(thread, owner->shared_key(offset), first_bits(value, bytes), site);
+}
+
+void store_cluster(uint32_t address, const void* value, size_t bytes, const Site& site) {
+  const auto size = static_cast<uint32_t>(bytes);
+  if (cluster_rank_of(address) == current_thread().block->rank())
+    return detail::store_shared(address & kOwnAddress, value, bytes, site.line, site.file);
+  Thread& thread = begin(site);
+  thread.block->note_progress();
+  Block* const owner = owner_of(thread, address, "writes", size, site);
+  if (owner == nullptr) return;
+  const uint32_t offset = address - kSharedBase;
+  thread.block->note_shared(thread, GlobalUse::kWrite, site, *owner, offset, size);
+  if (thread.block->launch().run.hazards) owner->shadow().store_of_another(offset, size);
+  std::memcpy(owner->shared() + offset, value, bytes);
 }
 
 void report(HazardKind kind, const std::string& what, const Site& site) {

@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 
+#include "common/simt/hopper.hpp"
 #include "common/simt/simt.hpp"
 
 namespace emulator::lanes {
@@ -18,7 +20,8 @@ enum class Shuffle { kIdx, kUp, kDown, kXor };
 
 /// `value` of the lane that `operand` names, as PTX's shfl.sync: `control` is its third operand (in
 /// bits 0 to 4 the limit, in bits 8 to 12 the segment's mask). Returns the thread's own value where
-/// no such lane takes part, and says so in *found.
+/// the lane is outside the segment, and says so in *found. A lane that does not take part gives all
+/// ones, a NaN, and is reported.
 uint32_t shuffle(Shuffle mode, uint32_t mask, uint32_t value, uint32_t operand, uint32_t control,
                  bool* found, const Site& site);
 /// Bit i: `predicate` of lane i of the mask.
@@ -32,6 +35,10 @@ uint32_t reduce(uint32_t mask, uint32_t value, uint32_t (*fold)(uint32_t, uint32
 void sync(uint32_t mask, const Site& site);
 /// The lanes of the warp that have come here, when no lane of it can continue.
 uint32_t active(const Site& site);
+/// D += A B, where the rows of A [16, k] and the columns of B [k, 8] are 8 words of 32 bits each,
+/// in the registers of PTX's mma.m16n8k8.tf32 (T = fa::tf32) and m16n8k32 (fa::e4m3, fa::e5m2).
+template <class T>
+void mma(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], const Site& site);
 /// Number of the warp's lanes that have not returned, as a mask.
 uint32_t alive();
 
@@ -53,6 +60,22 @@ void update(const AtomicTarget& target, size_t bytes, void* old, int order,
 /// ld.acquire and so on, in global memory.
 void load(const void* p, void* value, size_t bytes, int order, const Site& site);
 void store(void* p, const void* value, size_t bytes, int order, const Site& site);
+
+/// Addresses in the shared memory of the cluster have a block's rank plus 1 in their high byte, or
+/// 0 for the thread's own block. PTX: mapa, getctarank.
+inline constexpr int kRankShift = 24;
+inline constexpr uint32_t kOwnAddress = (1u << kRankShift) - 1;
+uint32_t cluster_address(uint32_t address, int rank);
+int cluster_rank_of(uint32_t address);
+/// Loads and stores at such an address. Only the order of accesses is checked, and nothing is
+/// counted.
+void load_cluster(uint32_t address, void* value, size_t bytes, const Site& site);
+void store_cluster(uint32_t address, const void* value, size_t bytes, const Site& site);
+/// Starts copying a box to the shared memory of each block whose bit is set in `ranks`, at the same
+/// address, and each time reports to the mbarrier that the block has at the same address; 0: to the
+/// block that `to` names. PTX: cp.async.bulk.tensor…multicast::cluster.
+void tma_load(uint32_t to, const TensorMap& map, std::initializer_list<int> at, uint32_t mbarrier,
+              uint32_t ranks, const Site& site);
 
 /// Reports a hazard of the running thread; `what` completes "thread 5 of block 0 …".
 void report(fa::simt::HazardKind kind, const std::string& what, const Site& site);

@@ -60,14 +60,14 @@ Mbarriers::Mbarrier* Mbarriers::find(Thread& thread, uint32_t offset, const char
   }
   const bool hazards = block_.launch().run.hazards;
   if (found == nullptr ||
-      (hazards && !observer(thread).knows(found->init.thread, found->init.time))) {
-    block_.give_up(HazardKind::kUninitializedRead, thread, site, [&] {
+      (hazards && !observer_in(thread).knows(found->init.thread, found->init.time))) {
+    thread.block->give_up(HazardKind::kUninitializedRead, thread, site, [&] {
       return std::string(verb) + " " + at_byte(offset) +
              ", and no mbarrier_init is ordered before that";
     });
   }
   if (hazards && !block_.shadow().last_written_by(found->init_record, offset, kMbarrierBytes)) {
-    block_.report(HazardKind::kWriteWrite, thread, site, offset, [&] {
+    thread.block->report(HazardKind::kWriteWrite, thread, site, offset, [&] {
       return std::string(verb) + " " + at_byte(offset) +
              ", whose bytes have been overwritten since " + to_string(found->init.site);
     });
@@ -75,9 +75,17 @@ Mbarriers::Mbarrier* Mbarriers::find(Thread& thread, uint32_t offset, const char
   return found;
 }
 
+// What `thread`, which may be of another block of the cluster, knows about this block.
+Observer Mbarriers::observer_in(const Thread& thread) const {
+  if (thread.block == &block_) return observer(thread);
+  static const Clock kNothing;
+  const Clock* known = Block::knowledge_of(thread, block_.index());
+  return {known != nullptr ? *known : kNothing};
+}
+
 // Fills in the mbarrier's fields of an event.
 void Mbarriers::note(const Thread& thread, const Mbarrier& barrier, int phase, int parity) const {
-  if (WarpAccess* access = block_.speaks_for(thread)) {
+  if (WarpAccess* access = thread.block->speaks_for(thread)) {
     access->mbarrier = static_cast<int>(barrier.offset);
     access->phase = phase;
     access->parity = parity;
@@ -101,7 +109,7 @@ void Mbarriers::count_bytes(Mbarrier& barrier, const Thread& thread, int64_t byt
   barrier.missing_bytes += bytes;
   barrier.bytes_site = site;
   if (std::abs(barrier.missing_bytes) <= kMostBytes) return;
-  block_.report(HazardKind::kTransactionMismatch, thread, site, barrier.offset, [&] {
+  thread.block->report(HazardKind::kTransactionMismatch, thread, site, barrier.offset, [&] {
     return "makes " + at_byte(barrier.offset) + " expect " + std::to_string(barrier.missing_bytes) +
            " missing bytes: the maximum is 1048575";
   });
@@ -114,7 +122,7 @@ void Mbarriers::arrive(Thread& thread, uint32_t offset, uint32_t expected_bytes,
   if (expected_bytes != 0) count_bytes(barrier, thread, expected_bytes, site);
   if (arrives) {
     if (barrier.pending == 0) {
-      block_.report(HazardKind::kTransactionMismatch, thread, site, offset, [&] {
+      thread.block->report(HazardKind::kTransactionMismatch, thread, site, offset, [&] {
         return "arrives at " + at_byte(offset) + ", where all " + std::to_string(barrier.count) +
                " have arrived for " + phase_text(barrier.completed) + " and " +
                std::to_string(barrier.missing_bytes) + " bytes are missing";
@@ -122,7 +130,7 @@ void Mbarriers::arrive(Thread& thread, uint32_t offset, uint32_t expected_bytes,
     } else {
       --barrier.pending;
     }
-    barrier.arriving.join(block_.release(thread));
+    barrier.arriving.join(block_.release_from(thread));
   }
   complete_if_ready(barrier);
 }
@@ -137,25 +145,27 @@ void Mbarriers::load(Thread& thread, uint32_t offset, TensorCopy copy, const Sit
     access.engine = static_cast<int16_t>(barrier.engine);
     access.engine_time = barrier.first_time + static_cast<uint32_t>(barrier.completed);
     access.engine_work = Instruction::kTmaLoad;
-    const Observer issuer = observer(thread);
+    const Observer issuer = observer_in(thread);
     const bool fenced =
         barrier.fence_time != 0 && issuer.knows(barrier.init.thread, barrier.fence_time);
     if (!fenced && !block_.shadow().fenced({&issuer, 1}, offset, kMbarrierBytes)) {
-      block_.report(HazardKind::kMissingProxyFence, thread, site, offset, [&] {
+      thread.block->report(HazardKind::kMissingProxyFence, thread, site, offset, [&] {
         return "copies a tile for " + at_byte(offset) + ", initialized at " +
                to_string(barrier.init.site) +
                ": no fence_mbarrier_init of that thread is between the two";
       });
     }
     copy.record = block_.shadow().bulk_write(access, issuer, copy.offset, bytes, copy.map.data);
+    const bool own = thread.block == &block_;  // otherwise only the write is checked
     for_each_row(copy, GlobalUse::kRead, [&](const char* row, size_t row_bytes) {
-      block_.note_async_global(thread, GlobalUse::kRead, site, barrier.engine, access.engine_time,
-                               row, row_bytes);
+      if (own)
+        block_.note_async_global(thread, GlobalUse::kRead, site, barrier.engine, access.engine_time,
+                                 row, row_bytes);
     });
   }
   std::memset(block_.shared() + copy.offset, 0xff, bytes);  // a read before the wait returns NaN
   barrier.copies.push_back(copy);
-  barrier.issued.join(block_.release(thread));
+  barrier.issued.join(block_.release_from(thread));
   count_bytes(barrier, thread, -int64_t{bytes}, site);
   complete_if_ready(barrier);
 }

@@ -103,6 +103,7 @@ class Mbarriers {
     std::vector<TensorCopy> copies = {};  // not landed yet
   };
 
+  Observer observer_in(const Thread& thread) const;
   Mbarrier* find(Thread& thread, uint32_t offset, const char* verb, const Site& site);
   void note(const Thread& thread, const Mbarrier& barrier, int phase, int parity = -1) const;
   int checked_parity(const Mbarrier& barrier, Thread& thread, int parity, const Site& site);

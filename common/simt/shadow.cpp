@@ -41,9 +41,11 @@ HazardKind Shadow::name_of_race(const Access& read, const Write& write) {
                                        : HazardKind::kReadBeforeBarrier;
 }
 
-void Shadow::begin_block(int block, uint32_t smem_bytes, int warps, int granule_bytes) {
+void Shadow::begin_block(int block, uint32_t smem_bytes, int warps, int granule_bytes,
+                         bool async_proxy) {
   block_ = block;
-  granule_shift_ = granule_bytes == 1 ? 0 : 1;
+  granule_shift_ = static_cast<uint32_t>(std::countr_zero(static_cast<uint32_t>(granule_bytes)));
+  async_proxy_ = async_proxy;
   epoch_ = 0;
   const size_t granules = (smem_bytes + (1u << granule_shift_) - 1) >> granule_shift_;
   last_write_.assign(granules, 0);
@@ -57,35 +59,40 @@ void Shadow::begin_block(int block, uint32_t smem_bytes, int warps, int granule_
     first_read_ = 1;
   }
   if (writes_.empty()) writes_.resize(4096);
-  first_write_ = next_write_ = 1;
+  first_write_ = next_write_ = kWriteOfAnother + 1;
+  in_flight_ = 0;
   pending_.clear();
   async_reads_ = 0;
-  stamps_.assign(1, {});
+  stamps_.assign(next_write_, {});
   shared_fences_.begin_block(warps * kWarpSize);
   global_fences_.begin_block(warps * kWarpSize);
   pages_.clear();
   last_page_ = {0, nullptr};
 }
 
-uint32_t Shadow::store(const Access& access, const Observer& writer, uint32_t offset,
-                       uint32_t bytes) {
-  return add_write({access, epoch_, access.time, access.step, WriteState::kStored, offset, nullptr},
-                   writer, bytes);
+void Shadow::store_of_another(uint32_t offset, uint32_t bytes) {
+  const uint32_t first = offset >> granule_shift_;
+  std::fill_n(&last_write_[first], ((offset + bytes - 1) >> granule_shift_) - first + 1,
+              kWriteOfAnother);
 }
 
 uint32_t Shadow::issue_copy(const Access& access, const Observer& writer, uint32_t offset,
                             uint32_t bytes, const void* source) {
-  return add_write({access, 0, 0, 0, WriteState::kInFlight, offset, source}, writer, bytes);
+  Write& write = new_write(access, offset);
+  write.state = WriteState::kInFlight;
+  write.source = source;
+  return add_write(writer, bytes);
 }
 
 void Shadow::land_copy(uint32_t record, const Access& wait) {
   Write& write = write_of(record);
   write.state = WriteState::kLanded;
+  --in_flight_;
   write.landed_epoch = epoch_;
   write.landed_time = wait.time;
   write.landed_step = wait.step;
   // A fence before the wait does not count.
-  stamps_[record] = stamp_of(write.access, wait.time, shared_fences_);
+  if (async_proxy_) stamps_[record] = stamp_of(write.access, wait.time, shared_fences_);
 }
 
 void Shadow::Fences::add(int thread, uint32_t time, const Observer& by) {
@@ -118,6 +125,7 @@ bool Shadow::Fences::between(const Stamp& write, const Observer& issuer) const {
 }
 
 void Shadow::global_write(const Access& access, uint64_t address, uint32_t bytes) {
+  if (!async_proxy_) return;
   const uint64_t number = address / kPageBytes;
   if (last_page_.second == nullptr || last_page_.first != number) {
     last_page_ = {number, &pages_[number]};
@@ -160,9 +168,11 @@ void Shadow::check_global_fence(const Access& access, const Observer& issuer, ui
 uint32_t Shadow::bulk_write(const Access& access, const Observer& writer, uint32_t offset,
                             uint32_t bytes, const void* tensor) {
   check_fence(access, {&writer, 1}, offset, bytes);
-  Write write{access, 0, 0, 0, WriteState::kInFlight, offset, tensor};
+  Write& write = new_write(access, offset);
+  write.state = WriteState::kInFlight;
+  write.source = tensor;
   write.before = last_write_[(offset >> granule_shift_)];
-  return add_write(write, writer, bytes);
+  return add_write(writer, bytes);
 }
 
 bool Shadow::last_written_by(uint32_t record, uint32_t offset, uint32_t bytes) const {
@@ -199,22 +209,26 @@ void Shadow::check_fence(const Access& access, std::span<const Observer> issuers
   });
 }
 
-uint32_t Shadow::add_write(const Write& write, const Observer& writer, uint32_t bytes) {
-  if (next_write_ - first_write_ == writes_.size()) {
-    std::vector<Write> larger(writes_.size() * 2);
-    for (uint32_t id = first_write_; id != next_write_; ++id) {
-      larger[id & (larger.size() - 1)] = write_of(id);
-    }
-    writes_ = std::move(larger);
+void Shadow::make_room() {
+  std::vector<Write> larger(writes_.size() * 2);
+  for (uint32_t id = first_write_; id != next_write_; ++id) {
+    larger[id & (larger.size() - 1)] = write_of(id);
   }
+  writes_ = std::move(larger);
+}
+
+// Adds the record that new_write has returned.
+uint32_t Shadow::add_write(const Observer& writer, uint32_t bytes) {
   const uint32_t id = next_write_++;
-  write_of(id) = write;
+  const Write& write = write_of(id);
+  in_flight_ += write.state == WriteState::kInFlight;
   const uint32_t first = (write.offset >> granule_shift_), count = (bytes >> granule_shift_);
   uint32_t* const writes = &last_write_[first];
   // Usually no thread has accessed the bytes since the last block_sync.
   bool untouched = true;
   for (uint32_t i = 0; i < count; ++i) untouched &= writes[i] < first_write_;
   for (uint32_t i = 0; i < count; ++i) untouched &= readers_[first + i].since != first_read_;
+  if (!untouched && count == 1 && only_own_read(writer.thread, first)) untouched = true;
   bool found = untouched;  // one hazard per access is enough
   uint32_t judged = 0;     // granules of one access usually have the same history
   if (!untouched) judged_.assign(last_read_.size(), 0);
@@ -242,10 +256,22 @@ uint32_t Shadow::add_write(const Write& write, const Observer& writer, uint32_t 
     if (before == 0 && was_read && !found) resolve_uninitialized(granule);
   }
   std::fill(writes, writes + count, id);
+  if (!async_proxy_) return id;
   stamps_.push_back(write.access.engine >= 0
                         ? Stamp{}
                         : stamp_of(write.access, write.access.time, shared_fences_));
   return id;
+}
+
+// True if the granule has not been written since the last block_sync, and of the reads since then
+// there is only one, by the thread itself.
+bool Shadow::only_own_read(int thread, uint32_t granule) {
+  const uint32_t last = last_write_[granule];
+  if (thread < 0 || last == 0 || last >= first_write_) return false;
+  const auto row = static_cast<size_t>(warp_of(thread));
+  if (row >= 31 || readers_[granule].rows != 1u << row) return false;
+  const Read& read = read_of(last_read_[row][granule]);
+  return !read.whole_warp && read.previous == 0 && read.lanes == 1u << thread % kWarpSize;
 }
 
 bool Shadow::check_write(const Write& now, const Observer& writer, uint32_t granule,
@@ -324,23 +350,6 @@ uint32_t Shadow::add_read(const Read& read) {
 
 uint32_t Shadow::begin_read(const Access& access) { return add_read({access, true, 0, 0}); }
 
-void Shadow::load(const Access& access, const Observer& reader, uint32_t offset, uint32_t bytes) {
-  const uint32_t lane = 1u << access.thread % kWarpSize;
-  const std::vector<uint32_t>& reads = last_read_[static_cast<size_t>(warp_of(access.thread))];
-  const uint32_t granule = (offset >> granule_shift_);
-  if (!reads.empty() && reads[granule] >= first_read_) {
-    Read& last = read_of(reads[granule]);
-    if (last.lanes == lane && last.access.time == access.time && last.previous == 0 &&
-        last.offset == offset && last.bytes == bytes && same_site(last.access.site, access.site) &&
-        last_write_[granule] == last.write) {
-      last.access = access;  // the thread polls and nothing has changed, so one record is enough
-      return;
-    }
-  }
-  read(add_read({access, false, lane, 0, offset, bytes, last_write_[granule]}), reader,
-       access.thread, offset, bytes);
-}
-
 void Shadow::read(uint32_t id, const Observer& reader, int thread, uint32_t offset,
                   uint32_t bytes) {
   const uint32_t first = (offset >> granule_shift_), count = (bytes >> granule_shift_);
@@ -358,16 +367,20 @@ void Shadow::read(uint32_t id, const Observer& reader, int thread, uint32_t offs
       judged = writes[i];
     }
   }
-  std::vector<uint32_t>& reads = last_read_[static_cast<size_t>(warp_of(thread))];
-  if (reads.size() < last_write_.size()) reads.resize(last_write_.size(), 0);
-  uint32_t* const own = &reads[first];
-  note_reader(static_cast<size_t>(warp_of(thread)), first, count);
+  const auto row = static_cast<size_t>(warp_of(thread));
+  uint32_t* const own = &row_of(row)[first];
   if (read_of(id).whole_warp) {  // also represents earlier reads of single lanes
+    note_reader(row, first, count);
     std::fill(own, own + count, id);
     return;
   }
   for (uint32_t i = 0; i < count; ++i) {
-    own[i] = own[i] < first_read_ ? id : merge_reads(own[i], id, reader);
+    if (own[i] >= first_read_) {
+      own[i] = merge_reads(own[i], id, reader);
+    } else {
+      own[i] = id;
+      note_reader(row, first + i, 1);
+    }
   }
 }
 
@@ -422,8 +435,7 @@ uint32_t Shadow::begin_async_read(const Access& access) {
   ++async_reads_;
   const auto rows = static_cast<size_t>(access.engine) + 1;
   if (last_read_.size() < rows) last_read_.resize(rows);
-  std::vector<uint32_t>& reads = last_read_[rows - 1];
-  if (reads.size() < last_write_.size()) reads.resize(last_write_.size(), 0);
+  row_of(rows - 1);
   return add_read({access, false, 0, 0});
 }
 
@@ -472,6 +484,7 @@ uint32_t Shadow::merge_reads(uint32_t before, uint32_t now, const Observer& read
 void Shadow::barrier() {
   resolve_pending();
   ++epoch_;
+  if (in_flight_ == 0) first_write_ = next_write_;
   while (first_write_ != next_write_ && write_of(first_write_).state != WriteState::kInFlight) {
     ++first_write_;
   }

@@ -45,14 +45,14 @@ struct Access {
   int thread = 0;     // index in the block
   uint32_t time = 0;  // time of its warp
   uint32_t step = 0;
+  // For bulk copies and wgmma, the time at which the engine is done, the engine and its
+  // instruction. They use the async proxy, which sees a thread's ordinary writes only after a proxy
+  // fence by that thread.
+  uint32_t engine_time = 0;
   int64_t event_step = 0;  // counted from the start of the block, as in the event log
   Site site;
-  // For bulk copies and wgmma, the engine, its instruction and the time at which it is done. They
-  // use the async proxy, which sees a thread's ordinary writes only after a proxy fence by that
-  // thread.
   int16_t engine = -1;
   Instruction engine_work{};
-  uint32_t engine_time = 0;
   bool atomic = false;      // two atomic accesses do not race
   bool same_value = false;  // a store that leaves the bytes as they are
 };
@@ -61,14 +61,22 @@ class Shadow {
  public:
   explicit Shadow(HazardLog& log) : log_(log) {}
 
-  /// Accesses are judged for each granule of 1 or 2 bytes; with 2, offsets and sizes are even.
-  void begin_block(int block, uint32_t smem_bytes, int warps, int granule_bytes = 2);
+  /// Accesses are judged for each granule of 1, 2 or 4 bytes, and offsets and sizes are multiples
+  /// of it. Without async_proxy, no bulk copy and no wgmma follows.
+  void begin_block(int block, uint32_t smem_bytes, int warps, int granule_bytes = 2,
+                   bool async_proxy = true);
 
   /// Records a write of `bytes` at `offset` by `writer`. Both count bytes from the start of dynamic
   /// shared memory, are even and in bounds. Returns the number of the record.
-  uint32_t store(const Access& access, const Observer& writer, uint32_t offset, uint32_t bytes);
+  uint32_t store(const Access& access, const Observer& writer, uint32_t offset, uint32_t bytes) {
+    new_write(access, offset);
+    return add_write(writer, bytes);
+  }
   uint32_t issue_copy(const Access& access, const Observer& writer, uint32_t offset, uint32_t bytes,
                       const void* source);
+  /// Records that another block of the cluster has written the bytes. Its order with other accesses
+  /// is checked by find_global_races.
+  void store_of_another(uint32_t offset, uint32_t bytes);
   /// Records that the issuing thread has waited for the copy with this record.
   void land_copy(uint32_t record, const Access& wait);
 
@@ -77,7 +85,10 @@ class Shadow {
   uint32_t bulk_write(const Access& access, const Observer& writer, uint32_t offset, uint32_t bytes,
                       const void* tensor);
   /// Records that the bytes of this bulk copy have landed.
-  void land_bulk(uint32_t record) { write_of(record).state = WriteState::kLanded; }
+  void land_bulk(uint32_t record) {
+    write_of(record).state = WriteState::kLanded;
+    --in_flight_;
+  }
   /// Starts a read by wgmma or by a bulk copy. Returns its record, which is valid until
   /// end_async_read.
   uint32_t begin_async_read(const Access& access);
@@ -108,7 +119,28 @@ class Shadow {
   bool last_written_by(uint32_t record, uint32_t offset, uint32_t bytes) const;
 
   /// Records and checks a read by one thread.
-  void load(const Access& access, const Observer& reader, uint32_t offset, uint32_t bytes);
+  void load(const Access& access, const Observer& reader, uint32_t offset, uint32_t bytes) {
+    const auto warp = static_cast<size_t>(access.thread / kWarpSize);
+    const uint32_t lane = 1u << access.thread % kWarpSize;
+    const uint32_t granule = offset >> granule_shift_, before = row_of(warp)[granule];
+    if (before >= first_read_) {
+      Read& last = read_of(before);
+      if (last.lanes == lane && last.access.time == access.time && last.previous == 0 &&
+          last.offset == offset && last.bytes == bytes && last_write_[granule] == last.write &&
+          same_site(last.access.site, access.site)) {
+        last.access = access;  // the thread polls and nothing has changed, so one record is enough
+        return;
+      }
+    }
+    Read& fresh = reads_.emplace_back();
+    fresh.access = access;
+    fresh.lanes = lane;
+    fresh.offset = offset;
+    fresh.bytes = bytes;
+    fresh.write = last_write_[granule];
+    read(first_read_ + static_cast<uint32_t>(reads_.size()) - 1, reader, access.thread, offset,
+         bytes);
+  }
 
   /// Starts a read instruction of a whole warp. `access.thread` is any of its lanes. Returns its
   /// record, which is valid until the next block_sync.
@@ -135,10 +167,10 @@ class Shadow {
   };
   struct Read {
     Access access;
-    bool whole_warp;
-    uint32_t lanes;  // unless it was the whole warp, the lanes that read the same bytes at the same
-                     // time
-    uint32_t previous;                          // earlier, unordered read of the same warp, or 0
+    bool whole_warp = false;
+    uint32_t lanes = 0;  // unless it was the whole warp, the lanes that read the same bytes at the
+                         // same time
+    uint32_t previous = 0;                      // earlier, unordered read of the same warp, or 0
     uint32_t offset = 0, bytes = 0, write = 0;  // a single thread's load, and the write that it saw
   };
   struct Pending {  // a read that can only be checked at the end of the epoch
@@ -147,7 +179,23 @@ class Shadow {
   };
 
   uint32_t add_read(const Read& read);
-  uint32_t add_write(const Write& write, const Observer& writer, uint32_t bytes);
+  // The next record of a write, filled in as for an ordinary store.
+  Write& new_write(const Access& access, uint32_t offset) {
+    if (next_write_ - first_write_ == writes_.size()) [[unlikely]]
+      make_room();
+    Write& write = write_of(next_write_);
+    write.access = access;
+    write.landed_epoch = epoch_;
+    write.landed_time = access.time;
+    write.landed_step = access.step;
+    write.state = WriteState::kStored;
+    write.offset = offset;
+    write.source = nullptr;
+    write.before = 0;
+    return write;
+  }
+  void make_room();
+  uint32_t add_write(const Observer& writer, uint32_t bytes);
   bool check_write(const Write& now, const Observer& writer, uint32_t granule, uint32_t before);
   bool check_readers(const Write& now, const Observer& writer, uint32_t granule, uint32_t read);
   void resolve_uninitialized(uint32_t granule);
@@ -173,6 +221,7 @@ class Shadow {
 
   HazardLog& log_;
   int block_ = 0;
+  bool async_proxy_ = true;
   uint32_t granule_shift_ = 1;                    // a granule has 1 << granule_shift_ bytes
   uint32_t epoch_ = 0;                            // number of block_syncs so far
   std::vector<uint32_t> last_write_;              // [granules], or 0 if never written
@@ -184,11 +233,22 @@ class Shadow {
     uint32_t since = 0, rows = 0;
   };
   std::vector<Readers> readers_;  // [granules]
+  // The last read of each granule by the warp, or by the engine after the warps.
+  std::vector<uint32_t>& row_of(size_t row) {
+    std::vector<uint32_t>& reads = last_read_[row];
+    if (reads.size() < last_write_.size()) [[unlikely]]
+      reads.resize(last_write_.size(), 0);
+    return reads;
+  }
+  bool only_own_read(int thread, uint32_t granule);
   void note_reader(size_t row, uint32_t first, uint32_t count);
-  // Writes are numbered from 1. Those below first_write_ had landed before the last barrier. They
-  // are ordered before everything that follows, and their records have been dropped.
+  // Writes are numbered from 2; 1 stands for those of other blocks. Those below first_write_ had
+  // landed before the last barrier. They are ordered before everything that follows, and their
+  // records have been dropped.
   std::vector<Write> writes_;  // a ring buffer whose size is a power of two
-  uint32_t first_write_ = 1, next_write_ = 1;
+  static constexpr uint32_t kWriteOfAnother = 1;
+  uint32_t first_write_ = kWriteOfAnother + 1, next_write_ = first_write_;
+  uint32_t in_flight_ = 0;   // writes that have not landed
   std::vector<Read> reads_;  // since the last block_sync; record i is at index i - first_read_
   uint32_t first_read_ = 1;
   struct {

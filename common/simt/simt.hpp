@@ -44,8 +44,9 @@ struct Config {
   // that store the same value with one instruction are noted (same_value_store), which is not a
   // hazard.
   bool cuda_rules = false;
-  int granule_bytes = 2;  // 1 if shared memory is also accessed by single bytes
-  bool lines = false;     // Report::lines
+  int granule_bytes = 2;    // size of the smallest access to shared memory: 1, 2 or 4
+  bool async_proxy = true;  // false: no kernel has bulk copies or wgmma
+  bool lines = false;       // Report::lines
 };
 
 enum class HazardKind {
@@ -65,6 +66,8 @@ enum class HazardKind {
   kTransactionMismatch,  // the bytes that an mbarrier expects differ from those that arrive
   kRegistersInFlight,    // uses registers of a wgmma before its wait or without a fence
   kDivisionByZero,       // an integer division by zero
+  kClusterRace,          // two blocks access the shared memory of one of them without an order
+  kInactiveLane,         // a shuffle that reads a lane which does not take part
   kSameValueStore,       // a note that lanes of a warp store the same value with one instruction
   kBadDescriptor,        // a matrix descriptor that is malformed or leaves its tile
 };

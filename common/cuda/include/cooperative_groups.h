@@ -9,6 +9,18 @@ extern "C" __device__ void emucuda_grid_sync();
 
 extern "C" __device__ void emucuda_barrier_sync_cnt(int barrier, int threads);
 
+extern "C" __device__ void emucuda_barrier_cluster_arrive();
+extern "C" __device__ void emucuda_barrier_cluster_wait();
+extern "C" __device__ void* emucuda_mapa(const void* p, int rank);
+extern "C" __device__ int emucuda_getctarank(const void* p);
+#define EMUCUDA_CLUSTER(x)                                              \
+  extern "C" __device__ int emucuda_read_ptx_sreg_cluster_ctaid_##x(); \
+  extern "C" __device__ int emucuda_read_ptx_sreg_cluster_nctaid_##x();
+EMUCUDA_CLUSTER(x)
+EMUCUDA_CLUSTER(y)
+EMUCUDA_CLUSTER(z)
+#undef EMUCUDA_CLUSTER
+
 namespace cooperative_groups {
 
 namespace detail {
@@ -66,6 +78,40 @@ class grid_group {
   __device__ static unsigned long long num_threads() { return size(); }
 };
 __device__ inline grid_group this_grid() { return {}; }
+
+// The blocks of a cluster, and their shared memory.
+class cluster_group {
+ public:
+  struct arrival_token {};
+  __device__ static arrival_token barrier_arrive() {
+    emucuda_barrier_cluster_arrive();
+    return {};
+  }
+  __device__ static void barrier_wait(arrival_token&& = {}) { emucuda_barrier_cluster_wait(); }
+  __device__ static void sync() { barrier_wait(barrier_arrive()); }
+  __device__ static dim3 block_index() {
+    return dim3(emucuda_read_ptx_sreg_cluster_ctaid_x(), emucuda_read_ptx_sreg_cluster_ctaid_y(),
+                emucuda_read_ptx_sreg_cluster_ctaid_z());
+  }
+  __device__ static dim3 dim_blocks() {
+    return dim3(emucuda_read_ptx_sreg_cluster_nctaid_x(), emucuda_read_ptx_sreg_cluster_nctaid_y(),
+                emucuda_read_ptx_sreg_cluster_nctaid_z());
+  }
+  __device__ static unsigned block_rank() {
+    const dim3 at = block_index(), of = dim_blocks();
+    return (at.z * of.y + at.y) * of.x + at.x;
+  }
+  __device__ static unsigned num_blocks() { return dim_blocks().x * dim_blocks().y * dim_blocks().z; }
+  __device__ static unsigned thread_rank() { return block_rank() * thread_block::size() + thread_block::thread_rank(); }
+  __device__ static unsigned num_threads() { return num_blocks() * thread_block::size(); }
+  __device__ static unsigned size() { return num_threads(); }
+  template <class T>
+  __device__ static T* map_shared_rank(T* p, int rank) {
+    return (T*)emucuda_mapa(p, rank);
+  }
+  __device__ static unsigned query_shared_rank(const void* p) { return emucuda_getctarank(p); }
+};
+__device__ inline cluster_group this_cluster() { return {}; }
 
 namespace detail {
 

@@ -15,7 +15,7 @@
   __device__ __attribute__((unavailable("a __managed__ variable is not supported; use cudaMallocManaged")))
 #define __grid_constant__
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
-#define __cluster_dims__(...) __attribute__((annotate("cluster_dims " #__VA_ARGS__)))
+#define __cluster_dims__(...) __attribute__((annotate("cluster_dims", __VA_ARGS__)))
 #define __align__(n) __attribute__((aligned(n)))
 #define __noinline__ __attribute__((noinline))
 #define __forceinline__ __inline__ __attribute__((always_inline))

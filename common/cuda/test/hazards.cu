@@ -87,6 +87,15 @@ __global__ void divides(const int* in, int* out) {
   out[threadIdx.x] = 100 / divisor;  // expect division_by_zero
 }
 
+__global__ void reads_missing_lane(int* out) {
+  int value = threadIdx.x;
+  if (threadIdx.x < 16) {
+    for (int half = 8; half > 0; half /= 2) value += __shfl_down_sync(0xffff, value, half);
+    value = __shfl_sync(0xffff, value, wrong ? 20 : 5);  // expect inactive_lane
+  }
+  out[threadIdx.x] = value;
+}
+
 __global__ void neighbours(unsigned char* out) {  // right: each thread has its own byte
   __shared__ unsigned char bytes[n];
   bytes[threadIdx.x] = threadIdx.x;
@@ -123,6 +132,7 @@ int main() {
   waits_for_ever<<<1, 32>>>(ints);
   blocks_race<<<8, 1>>>(out);
   divides<<<1, 1>>>(ints, out);
+  reads_missing_lane<<<1, 32>>>(out);
   neighbours<<<1, n>>>(reinterpret_cast<unsigned char*>(out));
   mixes<<<1, n>>>(out);
   const cudaError_t error = cudaDeviceSynchronize();

@@ -29,7 +29,7 @@ __global__ void same_value(int* out) {
 
 __global__ void small_block(int* out) {  // 20 threads
   int sum = threadIdx.x;
-  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_down_sync(0xffffffff, sum, offset);
+  for (int lane = 16; lane > 0; lane /= 2) sum += __shfl_sync(0xffffffff, sum, lane);
   const unsigned votes = __ballot_sync(0xffffffff, threadIdx.x % 2);
   out[threadIdx.x] = threadIdx.x == 0 ? __popc(votes) : sum;
 }

@@ -39,9 +39,13 @@ def expected_of(file):
             for kind in re.findall(r"// expect (\w+)", line)}
 
 
+def options_of(file):
+    options = re.findall(r"^// options: (.*)$", file.read_text(encoding="utf-8"), re.M)
+    return " ".join(options).replace("{here}", str(HERE)).split()
+
+
 def check_right(program, file):
-    options = [option for option in re.findall(r"^// options: (.*)$", file.read_text(encoding="utf-8"), re.M)]
-    status, output, report = emucuda(program, file, *(" ".join(options).replace("{here}", str(HERE)).split()))
+    status, output, report = emucuda(program, file, *options_of(file))
     if status != 0 or report is None or report["hazards"]:
         return f"exit status {status}, expected 0 without hazards\n{output}"
     return None
@@ -49,7 +53,7 @@ def check_right(program, file):
 
 def check_wrong(program, file):
     expected = expected_of(file)
-    status, output, report = emucuda(program, file, "-D", "WRONG")
+    status, output, report = emucuda(program, file, "-D", "WRONG", *options_of(file))
     if report is None:
         return f"exit status {status}, no report\n{output}"
     if places(report) != expected:
@@ -104,6 +108,39 @@ def check_stops(program, file):
     return None
 
 
+def sarif_problem(log, report):
+    """SARIF 2.1.0 has each hazard with its kind, its text, and the file and line of both sides."""
+    def place(location):
+        physical = location["physicalLocation"]
+        return f'{physical["artifactLocation"]["uri"]}:{physical["region"]["startLine"]}'
+    if log["version"] != "2.1.0" or log["runs"][0]["tool"]["driver"]["name"] != "emucuda":
+        return "another version or tool"
+    found = [(result["ruleId"], result["level"], result["message"]["text"],
+              [place(location) for location in result["locations"]],
+              [place(location) for location in result.get("relatedLocations", [])])
+             for result in log["runs"][0]["results"]]
+    wanted = [(hazard["kind"], "error", hazard["message"], [hazard["where"]],
+               [hazard["other"]] if hazard["other"] else []) for hazard in report["hazards"]]
+    return None if found == wanted else f"{found}, expected {wanted}"
+
+
+def check_files(program, file):
+    """Several files: a hazard has the place in its file, and an error the name of the file that has it."""
+    header = HERE / "units.cuh"
+    status, output, report = emucuda(program, file, str(HERE / "units_other.cu"), "-D", "WRONG")
+    wanted = [(kind, str(header), str(line), "kernel") for kind, line in expected_of(header)]
+    found = [(hazard["kind"], os.path.abspath(hazard["where"].rpartition(":")[0]),
+              hazard["where"].rpartition(":")[2], hazard["kernel"]) for hazard in report["hazards"]] if report else None
+    if status != 1 or found != wanted:
+        return f"exit status {status}, {found}, expected {wanted}\n{output}"
+    other = HERE / "unsupported.cu"
+    status, output, report = emucuda(program, file, str(other))
+    if status != 2 or report is not None or f"error: {other} does not compile\n" not in output or \
+            f"{file} does not compile" in output:
+        return f"exit status {status} with a file that does not compile\n{output}"
+    return None
+
+
 def check_tools(program, file):
     """--tool selects hazards, and --sarif has them with their places."""
     kinds = {"memcheck": "out_of_bounds", "racecheck": "write_write", "initcheck": "uninitialized_read",
@@ -121,11 +158,10 @@ def check_tools(program, file):
             if kind not in {name for name, _ in own} or found & own:
                 return f"--tool {tool}: {sorted(own)}\n{output}"
             found |= own
-            results = json.loads(sarif.read_text(encoding="utf-8"))["runs"][0]["results"]
-            lines = {(result["ruleId"], result["locations"][0]["physicalLocation"]["region"]["startLine"])
-                     for result in results}
-            if lines != own:
-                return f"--sarif has {sorted(lines)}, the report {sorted(own)}"
+            log = json.loads(sarif.read_text(encoding="utf-8"))
+            problem = sarif_problem(log, report)
+            if problem:
+                return f"--tool {tool} --sarif: {problem}"
         return None if found == places(every) else f"no tool has {sorted(places(every) - found)}"
 
 
@@ -180,7 +216,9 @@ def main():
             checks.append((check_unsupported, file))
             continue
         checks.append((check_profile if file.stem == "counters" else check_right, file))
-        if "WRONG" in text:
+        if file.stem == "units":
+            checks.append((check_files, file))
+        elif "WRONG" in text:
             checks.append((check_wrong, file))
         if file.stem == "vector_add":
             checks.append((check_place, file))

@@ -20,8 +20,10 @@ __device__ int unnamed;
 __device__ int helper() {
   __shared__ int shared;
   if (threadIdx.x == 0) shared = UNIT;
+#if !defined(WRONG) || UNIT == 1
   __syncthreads();
-  return shared;
+#endif
+  return shared;  // expect read_before_barrier
 }
 __global__ void in_namespace(int* out) {
   if (threadIdx.x == 0) out[0] = 10 * UNIT + unnamed;
