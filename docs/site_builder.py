@@ -27,7 +27,7 @@ BROWSER = [("chromium", "chromium", "chromium", "chromium")]  # if there is no o
 
 # For docs/wasm, which is optional. As in learn, but only for Debian.
 PROGRAMS = [("clang++-19", "clang-19"), ("wasm-ld-19", "lld-19"), ("llvm-ar-19", "llvm-19"),
-            ("wasm-opt", "binaryen"),
+            ("wasm-opt", "binaryen"), ("libdeflate-gzip", "libdeflate-tools"),
             ("/usr/lib/llvm-19/lib/wasm32-wasi/libc++.a", "libc++-19-dev-wasm32"),
             ("/usr/lib/llvm-19/lib/wasm32-wasi/libc++abi.a", "libc++abi-19-dev-wasm32"),
             ("/usr/lib/llvm-19/lib/clang/19/lib/wasi/libclang_rt.builtins-wasm32.a", "libclang-rt-19-dev-wasm32"),
@@ -39,7 +39,7 @@ PROGRAMS = [("clang++-19", "clang-19"), ("wasm-ld-19", "lld-19"), ("llvm-ar-19",
 COMPILER = DOCS / "node_modules" / "@yowasp" / "clang"  # optional, for the pages' editor
 EDITOR = DOCS / "public" / "editor"
 
-LONGEST = ("wasm", "editor", "site", "reading", "accessibility")  # files of docs/test
+LONGEST = ("wasm", "editor", "kernel", "site", "reading", "accessibility")  # files of docs/test
 
 # Messages of npm without a registry. Any other error is a mistake of ours.
 NO_REGISTRY = ("ENOTFOUND", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EAI_AGAIN", "ENETUNREACH")

@@ -57,9 +57,10 @@ function links(md) {
 function quoted_code(md) {
   md.core.ruler.push('quoted_code', (state) => {
     for (const token of state.tokens) {
-      const [, file] = token.type === 'html_block' && /^<!-- code: ([^\s#]+)#/.exec(token.content) || []
+      const [, file, anchor] = token.type === 'html_block' && /^<!-- code: ([^\s#]+)#(\w+)/.exec(token.content) || []
       if (!file) continue
       const path = target_of(page_of(state.env), file)
+      token.meta = { quoted: `${file}#${anchor}` }
       token.content = `<p class="fa-source"><a href="${url_of(path)}">${path}</a></p>\n`
     }
   })
@@ -207,21 +208,57 @@ function kernels(md) {
   })
 }
 
-// The exercises that the page can compile and check. Without docs/public/editor there are none.
+// What a page can compile: exercises and kernels. Without docs/public/editor there are none.
 const EDITOR = new URL('../public/editor/editor.json', import.meta.url)
 let all_in_editor
-const in_editor = () => all_in_editor ??= existsSync(EDITOR) ? JSON.parse(readFileSync(EDITOR, 'utf8')).exercises : {}
+const in_editor = () => all_in_editor ??= existsSync(EDITOR) ? JSON.parse(readFileSync(EDITOR, 'utf8')) : { exercises: {}, kernels: [] }
+
+// Adds an editor for a chapter's kernel below the output of each command that runs it. The editor shows the part of the
+// kernel that the page quoted last.
+function edited_kernels(md) {
+  md.core.ruler.push('edited_kernels', (state) => {
+    const { tokens } = state, folder = posix.basename(posix.dirname(page_of(state.env)))
+    if (!in_editor().kernels.includes(folder)) return
+    let anchor = 'main_loop'
+    for (let i = 0; i + 1 < tokens.length; ++i) {
+      const { type, content, meta } = tokens[i]
+      if (type !== 'html_block') continue
+      anchor = /^attention\.hpp#(\w+)$/.exec(meta?.quoted)?.[1] ?? anchor
+      const [, command] = /^<!-- run(?:\(\d\))?: (ch\d\d_\w+(?: -[^\s|]+(?: [^-|][^\s|]*)?)*) (?:\||-->)/.exec(content) ?? []
+      if (!command?.startsWith(`ch${folder} `)) continue
+      tokens.splice(i + 2, 0, Object.assign(new state.Token('html_block', '', 0), { content:
+        `<EditKernel kernel="${folder}" file="attention.hpp" command="${escape(command)}" anchor="${anchor}" />\n` }))
+    }
+  })
+}
+
+const file_of_exercise = (topic, directory) => `${directory.replace(/^ex\d+_/, '')}.${topic === '01_toy_machine' ? 'txt' : 'hpp'}`
+
+// Adds the reader's progress to the page of all exercises.
+function exercise_map(md) {
+  md.core.ruler.push('exercise_map', (state) => {
+    if (page_of(state.env) !== 'exercises/README.md') return
+    const traces = Object.values(EXERCISES).map((directory) => `01_toy_machine/${directory}`)
+    const list = [...traces, ...Object.keys(in_editor().exercises)].map((path) => {
+      const [id] = /^# (\S+)/.exec(readFileSync(join(ROOT, 'exercises', path, 'README.md'), 'utf8')).slice(1)
+      return [id, path, file_of_exercise(...path.split('/'))]
+    })
+    const at = state.tokens.findIndex(({ type, tag }, i) => type === 'heading_open' && tag === 'h2' && i > 0)
+    state.tokens.splice(at, 0, Object.assign(new state.Token('html_block', '', 0),
+      { content: `<ExerciseMap :exercises="${escape(JSON.stringify(list))}" />\n` }))
+  })
+}
 
 // Adds an editor below the text of an exercise, if the page can check the exercise.
 function exercises(md) {
   md.core.ruler.push('exercises', (state) => {
     const page = page_of(state.env), [, topic, directory] = /^exercises\/(\w+)\/(ex\d+_\w+)\/README\.md$/.exec(page) ?? []
     const trace = topic === '01_toy_machine' && Object.values(EXERCISES).includes(directory), key = `${topic}/${directory}`
-    if (!trace && !(key in in_editor())) return
-    const file = `${directory.replace(/^ex\d+_/, '')}.${trace ? 'txt' : 'hpp'}`
+    if (!trace && !(key in in_editor().exercises)) return
+    const file = file_of_exercise(topic, directory)
     const read = (name) => readFileSync(join(ROOT, posix.dirname(page), name), 'utf8')
     const title = /^# (.+)$/m.exec(read('README.md'))[1]
-    const id = title.split(' ')[0], emulator = in_editor()[key] === 'exercise_warp'
+    const id = title.split(' ')[0], emulator = in_editor().exercises[key] === 'exercise_warp'
     const tag = trace ? 'Exercise' : `CodeExercise exercise="${key}"${emulator ? ' emulator' : ''}`
     const hints = read('hints.md').split(/^## Hint \d+$/m).slice(1).map((hint) => hint.trim().replace(/(?<!\n)\n(?!\n)/g, ' '))
     state.tokens.push(Object.assign(new state.Token('html_block', '', 0), { content:
@@ -307,6 +344,6 @@ export const markdown = {
   codeTransformers: [code_colors],
   config(md) {
     [formulas, figures, quoted_code, indented_code, corners, locator, diffs, links, predictions, kernels,
-      exercises, glossary, lines_of_code].forEach((rule) => md.use(rule))
+      edited_kernels, exercises, exercise_map, glossary, lines_of_code].forEach((rule) => md.use(rule))
   },
 }

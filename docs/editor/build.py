@@ -1,11 +1,11 @@
-"""python3 docs/editor/build.py: packs a compiler, headers and tests for the pages of exercises, as docs/public/editor.
+"""python3 docs/editor/build.py: packs a compiler, headers, tests and kernels for the pages of exercises and chapters, as
+docs/public/editor.
 
 Needs the packages of docs/wasm/build.py and docs/node_modules. Standard library only.
 """
 
 import concurrent.futures
 import functools
-import gzip
 import hashlib
 import json
 import re
@@ -35,11 +35,16 @@ CXX_LEFT_OUT = ("experimental", "__cxx03", "__pstl", "ext",  # and those that ne
                 "shared_mutex", "stop_token", "syncstream")
 COMMENT = re.compile(rb'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.S)  # or a literal
 
-# The sources that the tests of exercises link. The linker takes only those that a test needs.
+# The sources that programs link. The linker takes only those that a program needs.
 SUPPORT = ["table", "tiles", "verdict", "instances", "warp"]
-COMMON = ["break_demos", "error", "gpu/no_runtime", "half", "parse", "tensor", "tensor_core", "tensor_map"]
-OWN = ["catch", "fiber", "overflow", "parallel"]
+OWN = ["catch", "cli", "fiber", "file", "memory_bytes", "overflow", "parallel"]
 EMULATOR = "exercise_warp"  # the library of the tests that need stacks for CUDA threads
+
+# The chapters whose kernel can be edited, { folder: the call of the kernel }. Of chapter 09's 18 kernels, it is one.
+FORWARD = "forward(args)"
+KERNELS = {chapter: FORWARD for chapter in sum(wasm.FIBERS.values(), []) if chapter not in wasm.PASSES and chapter < "17"}
+KERNELS["09_masks_and_shapes"] = ("page::dispatch(args, [&](auto head_dim, auto breaks) "
+                                  "{ launch_attention<head_dim>(args, breaks); })")
 
 
 def exercises() -> dict:
@@ -110,11 +115,12 @@ def files() -> list:
     found += below(wasm.HERE / "compat" / "doctest", "include/compat/doctest")
     found += below(ROOT / "common", "project/common", r".*\.hpp", without=("gpu",))
     found += below(ROOT / "exercises" / "support", "project/exercises/support", r".*\.hpp")
-    for chapter in ("18_systolic_array", "19_ring_attention"):
-        found += below(ROOT / "chapters" / chapter, f"project/chapters/{chapter}", r".*\.hpp")
+    for chapter in (*KERNELS, "18_systolic_array", "19_ring_attention"):
+        found += below(ROOT / "chapters" / chapter, f"project/chapters/{chapter}", r"(?!test_).*\.hpp|edits\.txt")
+    found += [(f"project/kernels/{chapter}.cpp", source(chapter, call)) for chapter, call in KERNELS.items()]
     for header in ("json_fwd.hpp", "detail/abi_macros.hpp"):
         found.append((f"include/nlohmann/nlohmann/{header}", Path("/usr/include/nlohmann") / header))
-    found += [(f"project/{name}", HERE / name) for name in ("headers.hpp", "emulator_headers.hpp")]
+    found += [(f"project/{name}", HERE / name) for name in ("headers.hpp", "emulator_headers.hpp", "kernel_headers.hpp")]
     for topic in sorted({Path(exercise).parent for exercise in exercises()}):
         found += [(f"project/exercises/{topic}/{path.name}", path)
                   for path in sorted((ROOT / "exercises" / topic).glob("*.hpp"))]
@@ -127,18 +133,42 @@ def files() -> list:
     return found
 
 
-def libraries() -> list:
+def source(chapter: str, call: str) -> Path:
+    """Generates the program of a kernel that the page compiles."""
+    text = (HERE / "kernel.cpp.in").read_text()
+    for key, value in {"CHAPTER": chapter[:2], "DIRECTORY": chapter, "CALL": call}.items():
+        text = text.replace(f"@{key}@", value)
+    return wasm.written(WORK / f"{chapter}.cpp", text)
+
+
+def of_kernels(generated: list) -> list:
+    """Returns the sources of the kernels' programs without the kernels. A program also names the kernel of the chapter
+    before, to count what it does. In the page, this kernel does nothing, because the page runs the original."""
+    sources = []
+    for chapter in KERNELS:
+        sources.append(ROOT / "chapters" / chapter / "main.cpp")
+        sources += [path for path in generated if path.name == f"ch{chapter[:2]}_no_gpu.cpp"]
+        text = (f'#include "chapters/{chapter}/chapter.hpp"\n'
+                f"const fa::KernelBuild emulator::ch{chapter[:2]}::build{{.forward = [](auto&) {{}}}};\n")
+        sources.append(wasm.written(WORK / f"ch{chapter[:2]}_uncounted.cpp", text))
+    return sources
+
+
+def libraries(generated: list) -> list:
     compiled = functools.partial(wasm.compile_one, fibers=False)
     sources = [ROOT / "exercises" / "support" / f"{name}.cpp" for name in SUPPORT]
-    sources += [ROOT / "common" / f"{name}.cpp" for name in COMMON]
+    sources += [ROOT / "common" / f"{name}.cpp" for name in wasm.COMMON]
     sources += [ROOT / "common" / "simt" / f"{name}.cpp" for name in wasm.SIMT]
+    sources += [ROOT / "common" / "kernels" / f"{name}.cpp" for name in wasm.KERNELS]
     sources += [wasm.HERE / f"{name}.cpp" for name in OWN]
+    sources += [HERE / "doctest_main.cpp", *of_kernels(generated)]
+    wasm.precompiled(fibers=False)
     with concurrent.futures.ThreadPoolExecutor() as pool:
         objects = list(pool.map(compiled, sources))
-        main = compiled(HERE / "doctest_main.cpp")
+        start = compiled(HERE / "start.cpp")
         archives = [stripped(library) for library in LIBRARIES]
     archives.append(made(WORK / "libexercise.a", objects))
-    return [("lib/main.o", main), *((f"lib/{path.name}", path) for path in archives)]
+    return [("lib/start.o", start), *((f"lib/{path.name}", path) for path in archives)]
 
 
 def without_comments(header: bytes) -> bytes:
@@ -164,17 +194,20 @@ def write(name: str, content: bytes) -> dict:
     if not path.exists():
         for older in PUBLIC.glob(f"{name}-*.bin"):
             older.unlink()
-        path.write_bytes(gzip.compress(content, 9, mtime=0))
+        unpacked = WORK / name
+        unpacked.write_bytes(content)
+        path.write_bytes(subprocess.run([wasm.tool("libdeflate-gzip"), "-12", "-n", "-c", unpacked], check=True,
+                                        stdout=subprocess.PIPE).stdout)
     return {"name": path.name, "bytes": path.stat().st_size, "unpacked": len(content)}
 
 
 def build() -> None:
     PUBLIC.mkdir(parents=True, exist_ok=True)
     WORK.mkdir(parents=True, exist_ok=True)
-    wasm.prepare()
+    generated = wasm.prepare()
     listed = {"clang": write("clang", (CLANG / "llvm.core.wasm").read_bytes()),
-              "files": write("files", packed(files() + libraries())),
-              "exercises": exercises()}
+              "files": write("files", packed(files() + libraries(generated))),
+              "exercises": exercises(), "kernels": list(KERNELS)}
     (PUBLIC / "editor.json").write_text(json.dumps(listed))
 
 

@@ -19,7 +19,7 @@ export async function check(tools, title, request) {
   const compiled = tools.compile(request)
   if (!compiled.program) return does_not_compile(title, request.file, compiled)
   let output = ''
-  const run = await execute(compiled.program, (text) => { output += text })
+  const run = await execute(compiled.program, undefined, (text) => { output += text })
   return verdict(title, run, output)
 }
 

@@ -1,4 +1,4 @@
-// Compiles an exercise's test with an answer and runs it: clang and lld, built for WebAssembly, on files
+// Compiles an exercise's test with an answer, or a chapter's kernel, and runs it: clang and lld, built for WebAssembly, on files
 // in memory. In a worker of the page, and in Node.
 import { ConsoleStdout, Directory, File, OpenFile, PreopenDirectory, WASI, WASIProcExit } from '@bjorn3/browser_wasi_shim'
 import { Fibers } from './fibers.mjs'
@@ -6,7 +6,7 @@ import { Fibers } from './fibers.mjs'
 const FLAGS = ['--target=wasm32-wasi', '-std=c++20', '-fwasm-exceptions', '-ffp-contract=off', '-DNDEBUG', '-w',
   '-fno-color-diagnostics', '-ferror-limit=20', '-fmacro-prefix-map=/project/=', '-nostdinc', '-nostdinc++',
   ...['compat', 'doctest', 'nlohmann', 'c++', 'clang', 'c'].flatMap((name) => ['-isystem', `/include/${name}`]), '-I', '/project']
-const LINK = ['/test.o', '/lib/main.o', '-L/lib', '-lexercise', '-lc++', '-lc++abi', '-lc',
+const LINK = ['/test.o', '/lib/start.o', '-L/lib', '-lexercise', '-lc++', '-lc++abi', '-lc',
   '-lwasi-emulated-process-clocks', '-lbuiltins', '--stack-first', '-z', 'stack-size=1048576', '--max-memory=536870912',
   '--export=__stack_pointer']
 const MOST_OUTPUT = 64 << 20  // bytes, as in exercises/track.py
@@ -27,6 +27,7 @@ function loaded(module, words, environment, root, say) {
     { debug: false })
   const fibers = Fibers.needed_by(module) ? new Fibers() : null
   const instance = new WebAssembly.Instance(module, { wasi_snapshot_preview1: wasi.wasiImport, host: { ...fibers?.imports,
+    write_file() {},  // no option asks for a file
     fail: (at) => { throw new WebAssembly.RuntimeError(text_at(instance.exports.memory, at)) } } })
   return { wasi, instance, fibers }
 }
@@ -48,9 +49,9 @@ export class Toolchain {
     this.#emulated = new Set(this.text('emulated').split('\n'))
   }
 
-  /// Precompiles the headers of an exercise. The first compile() does it otherwise.
-  prepare(exercise) {
-    const name = this.#emulated.has(exercise) ? 'emulator_headers' : 'headers'
+  /// Precompiles the headers of { exercise } or { kernel }. The first compile() does it otherwise.
+  prepare({ exercise, kernel }) {
+    const name = kernel ? 'kernel_headers' : this.#emulated.has(exercise) ? 'emulator_headers' : 'headers'
     if (!this.#root.has(`${name}.pch`)) {
       const { code, text } = this.#run('clang++', ...FLAGS, '-x', 'c++-header', `/project/${name}.hpp`, '-o', `/${name}.pch`)
       if (code !== 0) throw new Error(`the headers do not compile: ${text}`)
@@ -82,25 +83,31 @@ export class Toolchain {
     return file && new TextDecoder().decode(file.data)
   }
 
-  /// Compiles the test of an exercise, such as 02_tiled_cpu/ex1_safe_softmax, with the answer `text` as
-  /// `file`. Returns { program } or { said: the compiler's words, alone: those about the answer alone }.
-  compile({ exercise, file, text }) {
-    const folder = `project/my_exercises/${exercise}`  // as for ./learn check, because messages name it
+  /// Compiles the test of an exercise, such as 02_tiled_cpu/ex1_safe_softmax, with the answer `text` as `file`, or the
+  /// program of a kernel, such as 04_swizzling, with `text` in place of its `file` and with the macros `define`. Returns
+  /// { program } or { said: the compiler's words, alone: those about an answer alone }.
+  compile({ exercise, kernel, file, text, define = [] }) {
+    // The folder of an answer is as for ./learn check, because messages name it.
+    const folder = kernel ? `project/chapters/${kernel}` : `project/my_exercises/${exercise}`, path = `${folder}/${file}`
+    const original = kernel && this.text(path)
     this.#root.get('project').contents.delete('my_exercises')
-    this.#put(`${folder}/${file}`, new TextEncoder().encode(text))
+    this.#put(path, new TextEncoder().encode(text))
     for (const name of ['test.o', 'program.wasm']) this.#root.delete(name)  // it refuses to replace a file
-    const compile = (...words) => this.#run('clang++', ...FLAGS, '-include-pch', this.prepare(exercise), '-I', `/${folder}`, ...words)
-    const compiled = compile('-c', `/project/exercises/${exercise}/test.cpp`, '-o', '/test.o')
+    const flags = ['-include-pch', this.prepare({ exercise, kernel }), ...define.map((macro) => `-D${macro}`), '-I', `/${folder}`]
+    const compile = (...words) => this.#run('clang++', ...FLAGS, ...flags, ...words)
+    const source = kernel ? `kernels/${kernel}.cpp` : `exercises/${exercise}/test.cpp`
+    const compiled = compile('-c', `/project/${source}`, '-o', '/test.o')
+    if (kernel) this.#put(path, new TextEncoder().encode(original))
     if (compiled.code !== 0) {
-      return { said: compiled.text, alone: compile('-fsyntax-only', '-x', 'c++', `/${folder}/${file}`).text }
+      return { said: compiled.text, alone: kernel ? undefined : compile('-fsyntax-only', '-x', 'c++', `/${path}`).text }
     }
     const linked = this.#run('wasm-ld', ...LINK, '-o', '/program.wasm')
     return linked.code === 0 ? { program: this.#root.get('program.wasm').data } : { said: linked.text, alone: '' }
   }
 }
 
-/// Runs the program of a test. Calls `say` with what it prints, now and then. Returns { code } or { trap }.
-export async function execute(program, say) {
+/// Runs a program with `words`, by default that of a test. Calls `say` with what it prints, now and then. Returns { code } or { trap }.
+export async function execute(program, words = ['--reporters=verdict'], say) {
   const decoder = new TextDecoder()
   let text = '', count = 0, last = 0
   const flush = () => {
@@ -108,7 +115,7 @@ export async function execute(program, say) {
     text = ''
     last = performance.now()
   }
-  const { wasi, instance, fibers } = loaded(await WebAssembly.compile(program), ['test', '--reporters=verdict'],
+  const { wasi, instance, fibers } = loaded(await WebAssembly.compile(program), ['program', ...words],
     [], new Map(), (bytes) => {
       text += decoder.decode(bytes, { stream: true })
       count += bytes.length

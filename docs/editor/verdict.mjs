@@ -18,18 +18,19 @@ export function read(output) {
     result: records.findLast((record) => record.verdict !== undefined) }
 }
 
-// Returns how a program ended before its test did, or null. If `seconds` is given, it was stopped after this time.
-function ended({ code, trap, seconds }, result) {
+/// Returns how a program ended before its test did, or null. If `seconds` is given, it was stopped after this time.
+export function ended({ code, trap, seconds }, result, printed = '') {
   const endless = (what) => `${what}; is there a loop that never ends?`
   if (seconds !== undefined) return endless(`still running after ${seconds} s`)
   if (trap?.startsWith('it printed')) return endless(trap)
+  if (trap !== undefined && printed.includes('bad_alloc was thrown')) return 'it needs more than the 512 MB of memory that it has in a page'
   if (trap !== undefined) return `it crashed with ${CRASHES.find(([words]) => words.test(trap))?.[1] ?? trap}`
   return result ? null : `it ended the program, with exit code ${code}, before the test was over`
 }
 
 /// Returns { status: right, wrong or todo, lines } for a run of an exercise's test. `untouched` is true if it ran the stub.
 export function verdict(title, run, output, untouched = false) {
-  const { printed: all, name, result } = read(output), printed = all.split('\n'), end = ended(run, result)
+  const { printed: all, name, result } = read(output), printed = all.split('\n'), end = ended(run, result, all)
   const lines = result?.text.replace(/\n+$/, '').split('\n')
   if (printed.at(-1) === '') printed.pop()
   const said = printed.length ? ['', `  ${printed.length > LINES_SHOWN ? 'The end of what' : 'What'} your code printed:`,
@@ -53,15 +54,16 @@ function diagnostics(text) {
   return found.filter(({ kind }) => kind.includes('error'))
 }
 
-/// Returns { status: 'broken', lines, places: the errors in the answer, [{ line, column, text }] }.
+/// Returns { status: 'broken', lines, places: the errors in the answer, [{ line, column, text }] }. `alone` is undefined for
+/// a kernel.
 export function does_not_compile(title, file, { said, alone }) {
   const own = ({ path }) => path.endsWith(`/${file}`)
-  const all = diagnostics(said), there = all.filter(own), mine = there.length ? there : diagnostics(alone).filter(own)
+  const all = diagnostics(said), there = all.filter(own), mine = there.length ? there : diagnostics(alone ?? '').filter(own)
   const linked = [...said.matchAll(/(?:undefined|duplicate) symbol: .*/g)].map(([words]) => words)
   const lines = (mine.length ? mine : all).slice(0, 3).flatMap(({ path, line, text, source }) =>
     [`${path.split('/').at(-1)}:${line}: ${text}`, ...source, ''])
   if (!all.length) lines.push(...linked.slice(0, 3))
-  if (!mine.length) lines.push('Your file alone is fine, but the test cannot use it: does the function still have the '
+  if (!mine.length && alone !== undefined) lines.push('Your file alone is fine, but the test cannot use it: does the function still have the '
     + 'name and the parameters of the stub?')
   return { status: 'broken', lines: [`${title}: does not compile`, '', ...lines], places: mine }
 }

@@ -1,8 +1,8 @@
-// Compiles answers in one worker of the page, and runs their tests in another, which the page can end.
+// Compiles answers and kernels in one worker of the page, and runs their programs in another, which the page can end.
 //
-// Messages to the worker: { load: { clang, files, exercise } }, the addresses of both
-// files and the exercise whose headers come first, once; then { compile }
-// (toolchain.mjs). Or { run: the program }. Answers: { loaded: bytes so far }, { ready }, the result of
+// Messages to the worker: { load: { clang, files, what } }, the addresses of both files and whose headers come first
+// (Toolchain.prepare), once; then { compile } (toolchain.mjs) or { text: the path of a file }. Or { run: the program,
+// words: its options }. Answers: { loaded: bytes so far }, { ready }, the result of
 // compile(), { printed }, { ended }, or { failed }.
 import { execute, Toolchain, unpacked } from './toolchain.mjs'
 
@@ -23,22 +23,22 @@ async function stream_of(url) {
   } })).pipeThrough(new DecompressionStream('gzip'))
 }
 
-async function load({ clang, files, exercise }) {
+async function load({ clang, files, what }) {
   const [module, packed] = await Promise.all([
     stream_of(clang).then((stream) => WebAssembly.compileStreaming(
       new Response(stream, { headers: { 'content-type': 'application/wasm' } }))),
     stream_of(files).then((stream) => new Response(stream).arrayBuffer())])
   self.postMessage({ loaded: bytes })
   toolchain = new Toolchain(module, unpacked(new Uint8Array(packed)))
-  toolchain.prepare(exercise)
+  toolchain.prepare(what)
   const cache = await self.caches?.open(CACHE).catch(() => undefined)
   for (const { url } of await cache?.keys() ?? []) if (![clang, files].includes(url)) cache.delete(url)  // older
   return { ready: true }
 }
 
-async function answer({ load: urls, compile, solution, run }) {
-  if (run) return { ended: await execute(run, (printed) => self.postMessage({ printed })) }
-  if (solution) return { text: toolchain.text(solution) }
+async function answer({ load: urls, compile, text, run, words }) {
+  if (run) return { ended: await execute(run, words, (printed) => self.postMessage({ printed })) }
+  if (text) return { text: toolchain.text(text) }
   return compile ? toolchain.compile(compile) : load(urls)
 }
 

@@ -8,9 +8,10 @@ import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 
 import { check, toolchain } from '../editor/run.mjs'
-import { read } from '../editor/verdict.mjs'
+import { does_not_compile, read, verdict } from '../editor/verdict.mjs'
 import { BIN, ROOT } from '../figures/programs.mjs'
 import { blank_page, SITE, with_browser } from './browser.mjs'
+import { panel_of } from './code_panel.mjs'
 import { wrong_answers } from './mistakes.mjs'
 import { toolchain_in } from './page_toolchain.mjs'
 
@@ -21,28 +22,6 @@ const MOST_BYTES = 25e6
 const EXERCISE = '02_tiled_cpu/ex2_online_softmax', PAGE = `/exercises/${EXERCISE}/`
 const TITLE = '02.2 Online softmax'
 const text_of = (...path) => readFileSync(join(ROOT, ...path), 'utf8')
-
-function panel_of(page) {
-  const root = page.locator('.fa-code-exercise'), editor = root.locator('.cm-content'), words = root.locator('[data-result]')
-  const press = (name) => root.getByRole('button', { name }).click()
-  return {
-    root, editor, press,
-    ready: () => root.and(page.locator('[data-state=ready]')).waitFor(),
-    async check() {
-      await press('Check')
-      await root.and(page.locator('[data-state=ready]')).waitFor()
-      return words.textContent()
-    },
-    // Replaces the line with `old` by typed text.
-    async type(old, text) {
-      await editor.locator('.cm-line').filter({ hasText: old }).first().click()
-      await page.keyboard.press('Home')
-      await page.keyboard.press('Shift+End')
-      await page.keyboard.type(text)
-    },
-    text: () => editor.evaluate((content) => [...content.querySelectorAll('.cm-line')].map((line) => line.textContent).join('\n')),
-  }
-}
 
 test('an exercise: a right answer, a wrong one, a compile error, an endless loop', { skip }, () => with_browser(async (open) => {
   const fetched = []
@@ -122,7 +101,7 @@ test('without a network, the page says how to check an exercise', { skip }, () =
 
 test('the editor takes at most 25 MB from a server that does not compress', { skip }, () => {
   const scripts = ['assets/chunks', 'assets'].flatMap((folder) => readdirSync(join(SITE, folder)).map((name) => join(SITE, folder, name)))
-    .filter((path) => /(code_editor|compiler|CodeExercise|worker-)[^/]*\.js$/.test(path))
+    .filter((path) => /(code_editor|compiler|Code(Exercise|Kernel|Panel)|EditKernel|profile|verdict|worker-)[^/]*\.js$/.test(path))
   const { clang, files } = JSON.parse(readFileSync(MANIFEST, 'utf8'))
   const total = clang.bytes + files.bytes + scripts.reduce((sum, path) => sum + statSync(path).size, 0)
   assert.ok(total <= MOST_BYTES, `${total} bytes`)
@@ -166,6 +145,10 @@ test('mistakes have the verdict of ./learn check', { skip }, async () => {
 })
 
 test('so have mistakes on the emulator', { skip }, () => blank_page(async (page) => {
-  const judge = await toolchain_in(page)
+  const run_in_page = await toolchain_in(page, { exercise: EMULATED[0] })
+  const judge = async (title, request) => {
+    const { compiled, run, output } = await run_in_page(request)
+    return compiled ? does_not_compile(title, request.file, compiled) : verdict(title, run, output)
+  }
   for (const exercise of EVERY ? Object.keys(exercises).filter(on_emulator) : EMULATED) await compare(exercise, judge)
 }))

@@ -2,7 +2,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { does_not_compile, verdict } from '../editor/verdict.mjs'
 import { ROOT } from '../figures/programs.mjs'
 
 const SHIM = '@bjorn3/browser_wasi_shim'
@@ -18,8 +17,9 @@ function serve(route) {
     body: readFileSync(path, 'utf8').replace(`'${SHIM}'`, `'/docs/node_modules/${SHIM}/dist/index.js'`) })
 }
 
-/// Loads the toolchain in `page`, an empty one of a browser. Returns check(title, request), as of docs/editor/run.mjs.
-export async function toolchain_in(page) {
+/// Loads the toolchain in `page`, an empty one of a browser. `what` is of Toolchain.prepare. Returns run(request), which
+/// returns { compiled } if a request of Toolchain.compile does not compile, or else { run, output }.
+export async function toolchain_in(page, what) {
   await page.route('http://toolchain/**', serve)
   await page.goto('http://toolchain/')
   const [clang, files] = ['clang', 'files'].map((name) =>
@@ -43,14 +43,14 @@ export async function toolchain_in(page) {
       if (!program) return { compiled }
       const worker = started()
       try {
-        return await ask(worker, { run: program })
+        return await ask(worker, { run: program, words: request.words })
       } finally {
         worker.terminate()
       }
     }
-  }, { clang, files, exercise: '03_basic_kernel/ex1_copy_tile' })
-  return async (title, request) => {
-    const { compiled, ended, output } = await page.evaluate((request) => window.compile_and_run(request), request)
-    return compiled ? does_not_compile(title, request.file, compiled) : verdict(title, ended, output)
+  }, { clang, files, what })
+  return async (request) => {
+    const { compiled, ended: run, output } = await page.evaluate((request) => window.compile_and_run(request), request)
+    return { compiled, run, output }
   }
 }

@@ -1,12 +1,13 @@
-// The compiler of the page (docs/editor), which all exercises share, and the runs of tests.
+// The compiler of the page (docs/editor), which all panels share, and the runs of programs.
 import { withBase } from 'vitepress'
 
 const ENDLESS = 20  // seconds after which a program is taken for endless
 
-const worker = async () => new (await import('../../editor/worker.js?worker')).default()
+// In the page's script, so that it also starts offline.
+const worker = async () => new (await import('../../editor/worker.js?worker&inline')).default()
 
 let compiler  // a promise of the worker
-async function start(exercise, progress) {
+async function start(what, progress) {
   const response = await fetch(withBase('/editor/editor.json'))
   if (!response.ok) throw new Error(`editor.json: status ${response.status}`)
   const { clang, files } = await response.json(), total = clang.bytes + files.bytes
@@ -14,7 +15,7 @@ async function start(exercise, progress) {
   const started = await worker()
   progress({ done: 0, total })
   try {
-    await ask(started, { load: { clang: url(clang), files: url(files), exercise } }, ({ loaded }) => progress({ done: loaded, total }))
+    await ask(started, { load: { clang: url(clang), files: url(files), what } }, ({ loaded }) => progress({ done: loaded, total }))
   } catch (problem) {
     started.terminate()
     throw problem
@@ -32,8 +33,8 @@ function ask(worker, question, meanwhile = () => {}) {
   })
 }
 
-/// Loads the compiler for an exercise, once for all. Calls `progress` with { done, total }, in bytes.
-export const load = (exercise, progress) => compiler ??= start(exercise, progress).catch((problem) => {
+/// Loads the compiler, once for all. `what` is of Toolchain.prepare. Calls `progress` with { done, total }, in bytes.
+export const load = (what, progress) => compiler ??= start(what, progress).catch((problem) => {
   compiler = undefined  // the next click tries again
   throw problem
 })
@@ -49,20 +50,20 @@ export async function compile(request) {
   }
 }
 
-/// Returns the text of a solution, such as 02_tiled_cpu/ex1_safe_softmax/safe_softmax.hpp.
-export const solution = async (path) => (await ask(await compiler, { solution: `solutions/${path}` })).text
+/// Returns the text of a file of the compiler, such as solutions/02_tiled_cpu/ex1_safe_softmax/safe_softmax.hpp.
+export const text = async (path) => (await ask(await compiler, { text: path })).text
 
 let cancelled
 /// Ends the program that runs, whose { run } is then null.
 export const cancel = () => cancelled?.(null)
 
-/// Runs the program of a test in a separate worker. Returns { run, output } for verdict().
-export async function run(program) {
+/// Runs a program in a separate worker. Returns { run, output } for verdict() and compared().
+export async function run(program, words) {
   const own = await worker()
   let output = '', clock
   const stopped = new Promise((settle) => { cancelled = settle })
   const endless = new Promise((settle) => { clock = setTimeout(() => settle({ seconds: ENDLESS }), 1000 * ENDLESS) })
-  const ended = ask(own, { run: program }, ({ printed }) => { output += printed }).then((data) => data.ended)
+  const ended = ask(own, { run: program, words }, ({ printed }) => { output += printed }).then((data) => data.ended)
   try {
     return { run: await Promise.race([ended, endless, stopped]), output }
   } finally {

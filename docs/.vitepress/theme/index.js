@@ -2,6 +2,7 @@ import DefaultTheme from 'vitepress/theme'
 import { defineAsyncComponent } from 'vue'
 
 import 'katex/dist/katex.min.css'
+import EditKernel from './EditKernel.vue'
 import Figure from './Figure.vue'
 import Prediction from './Prediction.vue'
 import './style.css'
@@ -23,8 +24,9 @@ async function reader_is_near() {
 
 export default {
   extends: DefaultTheme,
-  enhanceApp({ app }) { app.component('Figure', Figure).component('Prediction', Prediction)
+  enhanceApp({ app }) { app.component('Figure', Figure).component('Prediction', Prediction).component('EditKernel', EditKernel)
     .component('TryIt', defineAsyncComponent(() => reader_is_near().then(() => import('./TryIt.vue'))))
     .component('Exercise', defineAsyncComponent(() => import('./Exercise.vue')))
-    .component('CodeExercise', defineAsyncComponent(() => import('./CodeExercise.vue'))) },
+    .component('CodeExercise', defineAsyncComponent(() => import('./CodeExercise.vue')))
+    .component('ExerciseMap', defineAsyncComponent(() => import('./ExerciseMap.vue'))) },
 }
