@@ -43,9 +43,9 @@ void reset(int* claimed) {
   if (thread_index() == 0) store_global(claimed, 0);
 }
 
-// In an exact tile, m stays until a weight would exceed 2^40. Then it is set 2^20 above the row's
+// In an exact tile, m stays until a weight would exceed 2^80. Then it is set 2^40 above the row's
 // maximum, because the exponents of fp32 and bf16 have room on both sides of 0.
-constexpr float MAX_GROWTH = 40.0f, ROOM = 20.0f;
+constexpr float MAX_GROWTH = 80.0f, ROOM = 40.0f;
 
 template <int HEAD_DIM, int CONSUMERS, int BLOCK_KV, int STAGES, class Breaks>
 FA_KERNEL FA_LAUNCH_BOUNDS(128 * (1 + CONSUMERS), 1)
@@ -144,7 +144,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       }
       if (last) return;
       for (int n = 0; n < count; ++n) {
-        const int key = (tiles.begin + n) * BLOCK_KV, row = work.kv_start + key;
+        const int key = key_tile(params, tiles, n) * BLOCK_KV, row = work.kv_start + key;
         // Waits until all warps have read the tile that was here. Before the first tile there was
         // none: on a new mbarrier the previous phase, of parity 1, counts as complete.
         const int parity = phase(used, n) ^ 1;
@@ -207,15 +207,16 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
     // These rows need the block's first `end` tiles, and see the tiles between the other two whole.
     const Tiles<BLOCK_KV> mine = tiles_of<BLOCK_KV>(work, first_row, 64);
     const int end = first_row < work.len_q ? mine.end - tiles.begin : 0;
-    const int clear_begin = mine.clear_begin - tiles.begin;
-    const int clear_end = mine.clear_end - tiles.begin;
+    const bool last_first = sees_all(params);
+    const int clear_begin = last_first ? mine.end - mine.clear_end : mine.clear_begin - tiles.begin;
+    const int clear_end = last_first ? end : mine.clear_end - tiles.begin;
 
     float O_rmem[1][HEAD_DIM / MMA_N][4] = {};
     float m[1][2] = {{NEG_INF, NEG_INF}};  // what is subtracted: at most the row's maximum
     float l[1][2] = {};                    // running row sum of this lane's columns
     float S_rmem[1][BLOCK_KV / MMA_N][4];
     uint32_t P_rmem[BLOCK_KV / MMA_K][1][4];  // wgmma may read it until the wait
-    bool raised = false;                      // weights became too large, or the first tile warns
+    bool raised = false;                      // weights became too large
 
     const auto begin_scores = [&, breaks](int n) {  // S = Q @ K.T
       if (!breaks.has(fa::MISSING_WAIT)) mbarrier_wait(of(K_full, n), phase(used, n));
@@ -238,8 +239,10 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       release(of(K_empty, n));
       if (edge) {
         const QTile now = read_ticket(ticket, params);
+        const auto tiles = tiles_of<BLOCK_KV>(now, now.first_row, BLOCK_Q);
+        const bool last_first = sees_all(params);  // then only tile 0 is an edge, the last one
         mask_scores(S_rmem, now.mask, now.first_row + opaque(warp_index() - 4) * 16,
-                    (tiles_of<BLOCK_KV>(now, now.first_row, BLOCK_Q).begin + n) * BLOCK_KV);
+                    (tiles.begin + n + (last_first ? tiles.count() - 1 : 0)) * BLOCK_KV);
       }
       const bool grew = raise_row_max(m, l, rescale, S_rmem, scale_log2, breaks, growth, room);
       exponentiate(S_rmem, l[0], m[0], scale_log2);
@@ -276,7 +279,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
           scale_rows(O_rmem, rescale);
         sum[0] = sum[1] = 0.0f;
         exponentiate(S_rmem, sum, m[0], scale_log2);
-        raised = true;
+        raised |= n > 1;
         warp_sync();  // all lanes have read K
       }
       release(of(K_empty, n));  // not needed any more
@@ -301,16 +304,28 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       pass_turn();
       wgmma_wait<0>(S_rmem[0]);
       float rescale[1][2];
-      softmax(n, clear_begin > 0 || clear_end < 1, 8.0f, 0.0f, rescale);
+      const bool edge = clear_begin > 0 || clear_end < 1;
+      softmax(n, edge, 8.0f, 0.0f, rescale);
+      // [anchor: room]
+      // If a lane's weights nearly vanish compared with the row's largest, a later score may be far
+      // above that one. Then m is raised at once, and the weights become smaller.
+      if (!edge && warp_any(l[0][0] < 0x1p-4f || l[0][1] < 0x1p-4f)) {
+        for (int half = 0; half < 2; ++half) {
+          const float raised_m = m[0][half] + ROOM / scale_log2;
+          if (!is_foldable(raised_m, scale_log2)) continue;
+          const float lower = exp2((m[0][half] - raised_m) * scale_log2);
+          for (auto& mma : S_rmem[0]) mma[half * 2] *= lower, mma[half * 2 + 1] *= lower;
+          l[0][half] *= lower;
+          m[0][half] = raised_m;
+        }
+      }
+      // [/anchor: room]
       pack(P_rmem, S_rmem);
       ++n;
       // [anchor: sharp]
       // The other tiles come in groups, as in chapter 16. After a group with weights that became
-      // too large, all groups are exact. For the first group, the first tile decides, because if a
-      // lane's weights nearly vanish compared with the row's largest, a later score may be far
-      // above that.
+      // too large, all groups are exact.
       bool exact = false;
-      raised = l[0][0] < 0x1p-4f || l[0][1] < 0x1p-4f;
       while (n < end) {
         const bool edge = n < clear_begin || n >= clear_end;
         const int next = edge ? (n < clear_begin ? clear_begin : end) : n < 4 ? 4 : (n / 8 + 1) * 8;
@@ -400,10 +415,14 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   const int consumers = asked_consumers != 0 ? asked_consumers : consumers_of(args, blocks);
   if (consumers == 2) return launch_blocks<HEAD_DIM, 2, 128, 2>(args, blocks, breaks);
   // The largest tiles without spills. In short rows, four buffers of K and of V let a warpgroup
-  // begin the next tile of queries while another has not finished the last.
-  constexpr int LONG = HEAD_DIM == 128 ? 80 : 128, SHORT = HEAD_DIM == 128 ? 64 : 128;
-  if (has_long_rows(args)) return launch_blocks<HEAD_DIM, 3, LONG, 2>(args, blocks, breaks);
-  launch_blocks<HEAD_DIM, 3, SHORT, 4>(args, blocks, breaks);
+  // begin the next tile of queries while another has not finished the last. A mask cuts smaller
+  // tiles less.
+  constexpr bool WIDE = HEAD_DIM == 128;
+  if (args.k.shape[2] >= (WIDE ? 4096 : 2048))
+    return launch_blocks < HEAD_DIM, 3, WIDE ? 80 : 128, 2 > (args, blocks, breaks);
+  if (WIDE || args.window_right >= 0 || args.window_left >= 0)
+    return launch_blocks < HEAD_DIM, 3, 64, WIDE ? 4 : 8 > (args, blocks, breaks);
+  launch_blocks<HEAD_DIM, 3, WIDE ? 64 : 128, 4>(args, blocks, breaks);
 }
 
 // Called by host code. (A template, so that it is compiled only where it is used.)

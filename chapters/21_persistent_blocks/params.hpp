@@ -35,6 +35,20 @@ FA_DEVICE QTile q_tile_of(const Params& p, int index, Breaks breaks) {
 }
 // [/anchor: cut]
 
+// [anchor: last_first]
+// Without a mask, the last tile of keys comes first, then the others from the first on. So scores
+// that rise or fall along the sequence are largest in one of the first two tiles.
+FA_DEVICE bool sees_all(const Params& p) {
+  return p.mask.left == UNLIMITED && p.mask.right == UNLIMITED;
+}
+// Returns the number of the n-th tile to visit.
+template <int BLOCK_KV>
+FA_DEVICE int key_tile(const Params& p, const Tiles<BLOCK_KV>& tiles, int n) {
+  if (!sees_all(p)) return tiles.begin + n;
+  return n == 0 ? tiles.end - 1 : n - 1;
+}
+// [/anchor: last_first]
+
 inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv, int blocks) {
   const auto& [data, dtype, shape, strides] = args.o;
   const auto stride = [&, &shape = shape, &strides = strides](int d) {

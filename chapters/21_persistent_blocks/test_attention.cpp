@@ -64,14 +64,15 @@ TEST_CASE("packed sequences: any number of consumers and blocks") {
       with_options(KERNEL, {consumers, blocks}, agrees_on_packed_sequences);
 }
 
-// Rows of 2048 keys or more take larger tiles at D = 128, and two buffers instead of four.
+// Rows of 2048 keys, or 4096 at D = 128, take larger tiles, and two buffers instead of four.
 TEST_CASE("long rows: right in the kernels that only they take") {
   for (const int64_t dim : {64, 128}) {
-    Problem problem = random_problem({1, 2, 200, 2100, dim}, Dtype::bf16, 4);
+    const int64_t keys = dim == 64 ? 2100 : 4100;
+    Problem problem = random_problem({1, 2, 200, keys, dim}, Dtype::bf16, 4);
     check_right(KERNEL, problem, {3, 0});
     problem.causal = true;
     check_right(KERNEL, problem, {3, 1});
-    check_right(KERNEL, rising({1, 1, 70, 2100, dim}, 0.5), {3, 0});
+    check_right(KERNEL, rising({1, 1, 70, keys, dim}, 0.5), {3, 0});
   }
 }
 
@@ -96,15 +97,29 @@ int64_t mma_instructions(const Problem& problem) {
 TEST_CASE("a tile is recomputed where a sum is too large") {
   const int64_t tile = 4 * 4 * 16;  // 4 warps, 64 columns of Q and K, 128 keys
   CHECK(mma_instructions(random_problem({1, 1, 64, 128 * 24, 64}, Dtype::bf16, 6)) == 0);
-  // The first tile's weights are alike, so nothing warns of the jump in tile 12.
-  CHECK(mma_instructions(rising({1, 1, 64, 128 * 24, 64}, 300, true)) == tile);
+  // With a mask the first tile comes first. Its weights are alike, so nothing warns of the jump in
+  // tile 12.
+  Problem jump = rising({1, 1, 64, 128 * 24, 64}, 300, true);
+  jump.causal = true;
+  CHECK(mma_instructions(jump) == tile);
 }
 
-// Scores are 60 times as large, so that in the first tile, one key has all the weight of a row.
-TEST_CASE("sharp scores: no tile is recomputed at the beginning, because the first one warns") {
-  Problem problem = random_problem({1, 1, 64, 128 * 4, 64}, Dtype::bf16, 1);
+// The first two tiles are the last and the first of the row, so one of them has the largest scores.
+TEST_CASE("scores that rise or fall: at most one tile is recomputed without a mask") {
+  const int64_t tile = 4 * 4 * 16;
+  for (const double step : {0.25, -0.25}) {
+    const Problem problem = rising({1, 1, 64, 128 * 8, 64}, step);
+    CHECK(mma_instructions(problem) == (step > 0 ? 0 : tile));
+    check_right(KERNEL, problem, {2, 0});
+  }
+}
+
+// Scores are 20 times as large, so that in the first tile, one key has nearly all the weight of a
+// row.
+TEST_CASE("sharp scores: no tile is recomputed, because the first one leaves room") {
+  Problem problem = random_problem({1, 1, 64, 128 * 8, 64}, Dtype::bf16, 1);
   CHECK(mma_instructions(problem) == 0);
-  problem.scale *= 60;
+  problem.scale *= 20;
   CHECK(mma_instructions(problem) == 0);
   check_right(KERNEL, problem, {2, 0});
 }
@@ -151,7 +166,7 @@ TEST_CASE("break: a missing wait for K") {
 // which decides which group of tiles is exact, is there for speed.
 TEST_CASE("every barrier, wait, arrival, fence and expect_tx is needed, and its absence reported") {
   with_options(KERNEL, {3, 1}, [](const Kernel& kernel) {
-    every_synchronization_is_needed(kernel, 26, "barrier_red_or", {1, 3, 384, 250, 64});
+    every_synchronization_is_needed(kernel, 27, "barrier_red_or", {1, 3, 384, 250, 64});
   });
 }
 
