@@ -175,12 +175,12 @@ bool is_end_of_tree(Shuffle mode, uint32_t lanes, int lane) {
 void report_inactive(const Warp& warp, int lane, int from, const Site& site) {
   const Thread& thread = warp.first[lane];
   thread.block->report(HazardKind::kInactiveLane, thread, site, 0, [&] {
-    const char* const why = (warp.gone >> from & 1) == 0 ? "does not take part"
+    const char* const why = (warp.gone >> from & 1) == 0 ? "does not take part in the shuffle"
                             : warp.index * kWarpSize + from < thread.block->launch().threads
                                 ? "has returned"
                                 : "does not exist";
     return "reads lane " + std::to_string(from) + " of its warp, which " + why +
-           " in the shuffle, so the result is undefined";
+           ", so the result is undefined";
   });
 }
 
