@@ -77,7 +77,7 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
 // [anchor: multiply_weights_value]
 // O += P @ V   [WARP_Q, HEAD_DIM]
 // The sum runs over keys, so operand B needs elements that are adjacent along the keys, but V's
-// rows are contiguous along HEAD_DIM. Therefore ldmatrix transposes each 8x8 matrix.
+// rows are contiguous along HEAD_DIM, so ldmatrix transposes each 8x8 matrix.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
                                       const uint32_t (&P_rmem)[MMAS_Q][MMAS_KV][4],

@@ -26,8 +26,8 @@ FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
 }
 
 // Starts copying rows [tile * HEIGHT, (tile + 1) * HEIGHT) of a matrix [len, HEAD_DIM] from global
-// to shared memory, 16 bytes per thread at a time; adjacent threads copy adjacent chunks. Rows
-// `len` and above do not exist, so they are not read and become zeros.
+// to shared memory, 16 bytes per thread at a time, so that adjacent threads copy adjacent chunks.
+// Rows `len` and above do not exist, so they are not read and become zeros.
 template <int HEIGHT, int HEAD_DIM, int NUM_THREADS>
 FA_DEVICE void load_tile(uint32_t smem, const bf16* gmem, int tile, int len, FA_SITE) {
   constexpr int CHUNK = 16 / sizeof(bf16);   // elements in 16 bytes
@@ -46,8 +46,8 @@ FA_DEVICE void load_tile(uint32_t smem, const bf16* gmem, int tile, int len, FA_
   }
 }
 
-// Q_smem -> Q_rmem: this warp's rows, as operand A. One x4 loads a whole 16x16 tile: lanes 0-15
-// pass the addresses of its rows' left halves, lanes 16-31 those of their right halves.
+// Q_smem -> Q_rmem, this warp's rows, as operand A. One x4 loads a whole 16x16 tile. Lanes 0-15
+// pass the addresses of its rows' left halves, and lanes 16-31 those of their right halves.
 template <int MMAS_Q, int MMAS_D>
 FA_DEVICE void load_fragments_Q(uint32_t (&Q_rmem)[MMAS_Q][MMAS_D][4], uint32_t Q_smem) {
   constexpr uint32_t ROW_BYTES = MMAS_D * MMA_K * sizeof(bf16);
@@ -93,7 +93,7 @@ FA_DEVICE void multiply_query_key(float (&S_rmem)[MMAS_Q][MMAS_KV][4],
 // [anchor: multiply_weights_value]
 // O += P @ V   [WARP_Q, HEAD_DIM]
 // The sum runs over keys, so operand B needs elements that are adjacent along the keys, but V's
-// rows are contiguous along HEAD_DIM: ldmatrix transposes each 8x8 matrix.
+// rows are contiguous along HEAD_DIM, so ldmatrix transposes each 8x8 matrix.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4],
                                       const uint32_t (&P_rmem)[MMAS_Q][MMAS_KV][4],
@@ -178,7 +178,7 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
   cp_async_wait<0>();
   block_sync();  // every thread's part of Q_smem has landed
   load_fragments_Q(Q_rmem, Q_smem);
-  block_sync();  // all warps have read Q_smem: K and V may overwrite it
+  block_sync();  // all warps have read Q_smem, so K and V may overwrite it
 
   for (int kv_tile = 0; kv_tile < STAGES - 1; ++kv_tile) {
     load_K(kv_tile);
@@ -220,7 +220,7 @@ void attention(const bf16* Q,  // [batch*heads, len_q, HEAD_DIM]
 template <int HEAD_DIM, int STAGES = 2, int BLOCK_Q = 64, int BLOCK_KV = 32, int NUM_WARPS = 4,
           class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
-  constexpr int SMEM_ROWS = std::max(BLOCK_Q, 2 * STAGES * BLOCK_KV);  // Q; then all K and V
+  constexpr int SMEM_ROWS = std::max(BLOCK_Q, 2 * STAGES * BLOCK_KV);  // Q, then all K and V
   launch_forward<BLOCK_Q, NUM_WARPS>(
       attention<HEAD_DIM, STAGES, BLOCK_Q, BLOCK_KV, NUM_WARPS, Breaks>, args,
       SMEM_ROWS * HEAD_DIM * sizeof(bf16), breaks);

@@ -30,8 +30,8 @@ FA_HOST_DEVICE constexpr uint32_t swizzle(uint32_t offset) {
 }
 
 // Starts copying rows [tile * HEIGHT, (tile + 1) * HEIGHT) of a matrix [len, HEAD_DIM] from global
-// to shared memory, 16 bytes per thread at a time; adjacent threads copy adjacent chunks. Rows
-// `len` and above do not exist, so they are not read and become zeros.
+// to shared memory, 16 bytes per thread at a time, so that adjacent threads copy adjacent chunks.
+// Rows `len` and above do not exist, so they are not read and become zeros.
 template <int HEIGHT, int HEAD_DIM, int NUM_THREADS>
 FA_DEVICE void load_tile(uint32_t smem, const bf16* gmem, int tile, int len, FA_SITE) {
   constexpr int CHUNK = 16 / sizeof(bf16);   // elements in 16 bytes
@@ -149,9 +149,8 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2]
 
 // O += exp(S - m) @ V   [WARP_Q, HEAD_DIM]
 // The sum runs over keys, so operand B needs elements that are adjacent along the keys, but V's
-// rows are contiguous along HEAD_DIM. Therefore ldmatrix transposes each 8x8 matrix. The
-// exponentials of the next 16 keys do not wait for the mma of these, because the two units work in
-// parallel.
+// rows are contiguous along HEAD_DIM, so ldmatrix transposes each 8x8 matrix. The exponentials of
+// the next 16 keys do not wait for the mma of these, because the two units work in parallel.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float (&l)[MMAS_Q][2],
                                       const float (&S_rmem)[MMAS_Q][MMAS_KV][4],
@@ -268,7 +267,7 @@ template <int HEAD_DIM, int BLOCK_Q = 128, int BLOCK_KV = HEAD_DIM == 64 ? 128 :
           int NUM_WARPS = 4, class Breaks>
 void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   check_scale(args.scale);
-  constexpr int SMEM_ROWS = BLOCK_Q + 3 * BLOCK_KV;  // Q; then K twice and V
+  constexpr int SMEM_ROWS = BLOCK_Q + 3 * BLOCK_KV;  // Q, then K twice and V
   launch_forward<BLOCK_Q, NUM_WARPS>(attention<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS, Breaks>,
                                      args, SMEM_ROWS * HEAD_DIM * sizeof(bf16), breaks);
 }

@@ -103,7 +103,7 @@ template <int MMAS_Q, int MMAS_KV, int MMAS_D, class Breaks>
 FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&O_rmem)[MMAS_Q][MMAS_D][4],
                              float (&S_rmem)[MMAS_Q][MMAS_KV][4], float scale_log2, Breaks breaks) {
-  constexpr float MAX_GROWTH = 8.0f;  // log2: weights reach 256, far from any overflow
+  constexpr float MAX_GROWTH = 8.0f;  // log2, so that weights reach 256, far from any overflow
   float row_max[MMAS_Q][2];
   bool grew = breaks.has(fa::NO_RESCALE);
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
@@ -157,8 +157,8 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2]
 
 // O += exp(S - m) @ V   [WARP_Q, HEAD_DIM]
 // The sum runs over keys, so operand B needs elements that are adjacent along the keys, but V's
-// rows are contiguous along HEAD_DIM: ldmatrix transposes each 8x8 matrix. The exponentials of the
-// next 16 keys do not wait for the mma of these, because the two units work in parallel.
+// rows are contiguous along HEAD_DIM, so ldmatrix transposes each 8x8 matrix. The exponentials of
+// the next 16 keys do not wait for the mma of these, because the two units work in parallel.
 template <class T, int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float (&l)[MMAS_Q][2],
                                       const float (&S_rmem)[MMAS_Q][MMAS_KV][4],
@@ -316,7 +316,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
       HEAD_DIM == 64 ? (Modifier::EXISTS ? 80 : 128) : (Modifier::EXISTS ? 32 : 64);
   constexpr int BLOCK_Q = 128;
   constexpr int NUM_WARPS = HEAD_DIM == 256 ? 8 : 4;  // O of 32 rows would take 256 registers
-  constexpr int SMEM_ROWS = BLOCK_Q + 3 * BLOCK_KV;   // Q; then K twice and V
+  constexpr int SMEM_ROWS = BLOCK_Q + 3 * BLOCK_KV;   // Q, then K twice and V
   const Params params = params_of(args);
   const LaunchConfig config{.grid = grid_of(args, BLOCK_Q),
                             .block = {NUM_WARPS * WARP_SIZE},

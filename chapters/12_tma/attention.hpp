@@ -76,7 +76,7 @@ template <int MMAS_Q, int MMAS_KV, int MMAS_D, class Breaks>
 FA_DEVICE void raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&O_rmem)[MMAS_Q][MMAS_D][4],
                              float (&S_rmem)[MMAS_Q][MMAS_KV][4], float scale_log2, Breaks breaks) {
-  constexpr float MAX_GROWTH = 8.0f;  // log2: weights reach 256, far from any overflow
+  constexpr float MAX_GROWTH = 8.0f;  // log2, so that weights reach 256, far from any overflow
   float row_max[MMAS_Q][2];
   bool grew = breaks.has(fa::NO_RESCALE);
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
@@ -130,8 +130,8 @@ FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q][4], float (&l)[MMAS_Q][2]
 
 // O += exp(S - m) @ V   [WARP_Q, HEAD_DIM]
 // The sum runs over keys, so operand B needs elements that are adjacent along the keys, but V's
-// rows are contiguous along HEAD_DIM: ldmatrix transposes each 8x8 matrix. The exponentials of the
-// next 16 keys do not wait for the mma of these, because the two units work in parallel.
+// rows are contiguous along HEAD_DIM, so ldmatrix transposes each 8x8 matrix. The exponentials of
+// the next 16 keys do not wait for the mma of these, because the two units work in parallel.
 template <int MMAS_Q, int MMAS_D, int MMAS_KV>
 FA_DEVICE void multiply_weights_value(float (&O_rmem)[MMAS_Q][MMAS_D][4], float (&l)[MMAS_Q][2],
                                       const float (&S_rmem)[MMAS_Q][MMAS_KV][4],
@@ -270,7 +270,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   };
   const Swizzle K_swizzle = breaks.has(fa::SWIZZLE_ONE_SIDE) ? Swizzle::none : Swizzle::bytes_128;
   // [/anchor: map]
-  constexpr int SMEM_ROWS = BLOCK_Q + 3 * BLOCK_KV;              // Q; then K twice and V
+  constexpr int SMEM_ROWS = BLOCK_Q + 3 * BLOCK_KV;              // Q, then K twice and V
   constexpr size_t SMEM = SMEM_ROWS * HEAD_DIM * sizeof(bf16) +  // and
                           1024 + 4 * 8;                          // to align it, and four mbarriers
   launch(attention<HEAD_DIM, BLOCK_Q, BLOCK_KV, NUM_WARPS, Breaks>, num_blocks(args, BLOCK_Q),

@@ -38,7 +38,7 @@ template <int MMAS_Q, int MMAS_KV, class Breaks>
 FA_DEVICE bool raise_row_max(float (&m)[MMAS_Q][2], float (&l)[MMAS_Q][2],
                              float (&rescale)[MMAS_Q][2], float (&S_rmem)[MMAS_Q][MMAS_KV][4],
                              float scale_log2, Breaks breaks) {
-  constexpr float MAX_GROWTH = 8.0f;  // log2: weights reach 256, far from any overflow
+  constexpr float MAX_GROWTH = 8.0f;  // log2, so that weights reach 256, far from any overflow
   float row_max[MMAS_Q][2];
   bool grew = breaks.has(fa::NO_RESCALE);
   for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
@@ -270,7 +270,7 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   };
   const Swizzle K_swizzle = breaks.has(fa::SWIZZLE_ONE_SIDE) ? Swizzle::none : Swizzle::bytes_128;
   constexpr int BLOCK_Q = 64 * CONSUMERS;
-  constexpr int SMEM_ROWS = BLOCK_Q + 4 * BLOCK_KV;              // Q; then K and V twice
+  constexpr int SMEM_ROWS = BLOCK_Q + 4 * BLOCK_KV;              // Q, then K and V twice
   constexpr size_t SMEM = SMEM_ROWS * HEAD_DIM * sizeof(bf16) +  // and
                           1024 + 9 * 8;                          // to align it; nine mbarriers
   launch(attention<HEAD_DIM, CONSUMERS, BLOCK_KV, PING_PONG, Breaks>, num_blocks(args, BLOCK_Q),

@@ -325,7 +325,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
 template <int HEAD_DIM, int CONSUMERS, int BLOCK_KV, bool RESIDENT, class Breaks>
 void launch_blocks(const fa::ForwardArgs& args, int blocks, Breaks breaks) {
   constexpr int BLOCK_Q = 64 * CONSUMERS;
-  constexpr int SMEM_ROWS = BLOCK_Q + 4 * BLOCK_KV;              // Q; then K and V twice
+  constexpr int SMEM_ROWS = BLOCK_Q + 4 * BLOCK_KV;              // Q, then K and V twice
   constexpr size_t SMEM = SMEM_ROWS * HEAD_DIM * sizeof(bf16) +  // and
                           1024 + 11 * 8;  // to align it, and eleven mbarriers
   const Params params = params_of(args, BLOCK_Q, BLOCK_KV);
