@@ -24,7 +24,7 @@ typedef struct {
    remains correct when a later version appends fields. */
 typedef struct {
   uint64_t size;    /* sizeof(flash_attention_arguments) */
-  int32_t chapter;  /* 3 or later, or 0 for the newest that supports these arguments */
+  int32_t chapter;  /* 3 or later, or 0 for the newest but 17, 21 and 23 that takes them */
   int32_t device;   /* where the tensors are */
   flash_attention_tensor q, k, v; /* K and V may have fewer heads, a divisor of Q's */
   flash_attention_tensor o;       /* like Q */

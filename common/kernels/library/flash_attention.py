@@ -237,8 +237,9 @@ class Library:
         layout: of all tensors, "bhld" for [batch, heads, length, dim] or "blhd" for [batch, length,
         heads, dim]. k and v may have fewer heads than q. causal and window are aligned to the last
         query and the last key. window=(left, right) is inclusive, and -1 means no limit.
-        chapter=None selects the newest chapter that supports the arguments. stream: a cudaStream_t,
-        by default PyTorch's current one.
+        chapter=None selects the newest chapter that supports the arguments, is exact and needs no
+        workspace, which leaves out 17, 21 and 23. stream: a cudaStream_t, by default PyTorch's
+        current one.
 
         Head sizes that the kernels do not support are padded with zeros, in copies. cu_seqlens_q
         and cu_seqlens_k describe sequences packed into batch 1, by the start of each and the end of
