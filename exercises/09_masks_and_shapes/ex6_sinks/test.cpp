@@ -27,6 +27,10 @@ struct Way {
     return state;
   }
   void add_sink(State& row, float sink, float scale) const {
+    if (is("added-to-l")) {
+      row.l += std::exp(sink - scale * row.m);
+      return;
+    }
     const float own = in_units_of_m(sink, scale);
     float m_new = std::max(row.m, own);
     if (is("m-kept")) m_new = row.m;
@@ -61,6 +65,9 @@ m-from-nothing
   m started at -inf with l = 1. The first key then rescales l by e^-inf, and the sink is lost
 value-of-one
   o counts the sink too. It has no value, so o is only rescaled
+added-to-l
+  the sink was added to l, and m, l and o stayed relative to the largest score of a key. That
+  overflows if the sink is far above it: m' = max(m, sink / scale)
 m-kept
   m stayed the largest score of a key. e^(sink - scale m) overflows if the sink is far above it
 unguarded

@@ -27,6 +27,8 @@ struct Way {
           if (parents[j] == parents[i]) above |= uint64_t{1} << j;
       words[i] = above | (is("itself-is-hidden") ? 0 : own);
       if (is("thirty-two-bits")) words[i] = above | static_cast<uint32_t>(own);
+      if (is("shifted-int"))  // x86 shifts by i % 32, and the sign fills the upper half
+        words[i] = above | static_cast<uint64_t>(int64_t{static_cast<int32_t>(1u << i % 32)});
     }
     if (is("descendants-for-ancestors")) {
       std::vector<uint64_t> down(words.size());
@@ -61,31 +63,33 @@ struct Answer {
 
 static const exercise::Table MISTAKES(R"(
 all-earlier-tokens
-  a token sees all earlier tokens, as in a chain; only its ancestors and itself
+  a token sees all earlier tokens, as in a chain. It should see only its ancestors and itself
 only-the-parent
-  a token sees its parent, but not the parent's parent; the parent's word has them all
+  a token sees its parent, but not the parent's parent. The parent's word has them all
 only-itself
-  a token sees no ancestor; its parent's word belongs to its word
+  a token sees no ancestor. Its parent's word belongs to its word
 itself-is-hidden
-  a token does not see itself; bit i of token i is set
+  a token does not see itself. Bit i of token i should be set
 siblings-see-each-other
-  tokens with the same parent see each other; they are different guesses for one place
+  tokens with the same parent see each other. They are different guesses for one place
 descendants-for-ancestors
-  a token sees its descendants; it sees its ancestors
+  a token sees its descendants. It should see its ancestors
 no-parent-is-token-0
-  a token without a parent was given token 0 as its parent; it sees no other new token
+  a token without a parent was given token 0 as its parent. It sees no other new token
 thirty-two-bits
-  the bits of tokens 32 and later are lost, because the shifted 1 has 32 bits; uint64_t{1}
+  the bits of tokens 32 and later are lost, because the shifted 1 has 32 bits. Shift uint64_t{1}
+shifted-int
+  the shifted 1 is an int, which has no bit for tokens 32 and later. Shift uint64_t{1}
 cache-is-hidden
-  the keys before the new tokens are hidden; every new token sees them
+  the keys before the new tokens are hidden. Every new token sees them
 tokens-at-the-start
-  the new tokens were taken to be the first keys; they are the last ones of len_kv
+  the new tokens were taken to be the first keys. They are the last ones of len_kv
 one-key-too-early
-  the new tokens were taken to begin one key too early; at len_kv - the number of words
+  the new tokens were taken to begin one key too early. They begin at len_kv - the number of words
 bit-is-the-key
-  the key was taken for the bit; the bit is the key minus the number of keys before the new tokens
+  the key was taken for the bit. The bit is the key minus the number of keys before the new tokens
 row-and-bit-exchanged
-  the word of the key's token was read; the word of the token that looks has the bit
+  the word of the key's token was read. The word of the token that looks has the bit
 )");
 
 static void check_tree(const std::vector<int>& parents) {
