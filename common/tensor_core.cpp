@@ -98,21 +98,25 @@ template <class T, int LANES, class V = Vectors<LANES>>
 [[gnu::always_inline]] inline typename V::Words to_fp32(const typename V::Words& code) {
   using Words = typename V::Words;
   using Floats = typename V::Floats;
-  if (std::is_same_v<T, bf16>) return code;
-  if (std::is_same_v<T, tf32>) return code & 0xffffe000u;
-  constexpr int kBits = sizeof(T) * 8;
-  constexpr int kMantissa = std::is_same_v<T, e4m3> ? 3 : std::is_same_v<T, e5m2> ? 2 : 10;
-  constexpr int kExponent = kBits - 1 - kMantissa, kBias = (1 << (kExponent - 1)) - 1;
-  const Words magnitude = (code & 0x7fffffffu) >> (32 - kBits - (kFp32Bits - kMantissa));
-  const Floats scaled =
-      load<Floats>(&magnitude) * std::bit_cast<float>((2 * kFp32Bias - kBias) << kFp32Bits);
-  Words result = load<Words>(&scaled);
-  if (kExponent == 5) {
-    result = (code & 0x7c000000u) == 0x7c000000u ? magnitude | 0x7f800000u : result;
+  if constexpr (std::is_same_v<T, bf16>) {
+    return code;
+  } else if constexpr (std::is_same_v<T, tf32>) {
+    return code & 0xffffe000u;
   } else {
-    result = (code & 0x7f000000u) == 0x7f000000u ? Words{} + kTensorCoreNaN : result;
+    constexpr int kBits = sizeof(T) * 8;
+    constexpr int kMantissa = std::is_same_v<T, e4m3> ? 3 : std::is_same_v<T, e5m2> ? 2 : 10;
+    constexpr int kExponent = kBits - 1 - kMantissa, kBias = (1 << (kExponent - 1)) - 1;
+    const Words magnitude = (code & 0x7fffffffu) >> (32 - kBits - (kFp32Bits - kMantissa));
+    const Floats scaled =
+        load<Floats>(&magnitude) * std::bit_cast<float>((2 * kFp32Bias - kBias) << kFp32Bits);
+    Words result = load<Words>(&scaled);
+    if (kExponent == 5) {
+      result = (code & 0x7c000000u) == 0x7c000000u ? magnitude | 0x7f800000u : result;
+    } else {
+      result = (code & 0x7f000000u) == 0x7f000000u ? Words{} + kTensorCoreNaN : result;
+    }
+    return result | (code & 0x80000000u);
   }
-  return result | (code & 0x80000000u);
 }
 
 // Extracts one factor of each word, and its exponent.
