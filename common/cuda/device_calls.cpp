@@ -46,6 +46,27 @@ bool is_local(const void* p) {
   return thread.block->stacks().holds(thread.index, p);
 }
 
+// Memory that has not been written has all bits set (runtime.cpp).
+bool all_ones(const void* value, size_t bytes) {
+  const auto* const byte = static_cast<const unsigned char*>(value);
+  return std::all_of(byte, byte + bytes, [](unsigned char b) { return b == 0xff; });
+}
+// Before a store of `value` to global memory.
+void note_store(const void* p, const void* value, size_t bytes) {
+  if (std::memchr(value, 0xff, bytes) != nullptr) note_written(p, bytes, value);
+}
+void report_uninitialized(const void* p, const Site& site) {
+  Thread& thread = current_thread();
+  thread.block->report(fa::simt::HazardKind::kUninitializedRead, thread, site, number(p), [&] {
+    return "reads " + fa::simt::describe_address(p) +
+           ", which no copy, memset or kernel has written";
+  });
+}
+// After a load of `value` from global memory.
+void check_initialized(const void* p, const void* value, size_t bytes, const Site& site) {
+  if (all_ones(value, bytes) && is_uninitialized(p, bytes)) report_uninitialized(p, site);
+}
+
 void load(const void* p, void* value, size_t bytes, int line, const char* file) {
   if (is_shared(p)) {
     const uint32_t at = shared_address(p);
@@ -58,6 +79,7 @@ void load(const void* p, void* value, size_t bytes, int line, const char* file) 
     return;
   }
   emulator::detail::load_global(value, p, bytes, line, file);
+  check_initialized(p, value, bytes, {file, line});
 }
 
 void store(void* p, const void* value, size_t bytes, int line, const char* file) {
@@ -71,6 +93,7 @@ void store(void* p, const void* value, size_t bytes, int line, const char* file)
     std::memcpy(p, value, bytes);
     return;
   }
+  note_store(p, value, bytes);
   emulator::detail::store_global(p, value, bytes, line, file);
 }
 
@@ -97,9 +120,17 @@ void atomic(void* p, const void* operand, const void* compare, void* old, size_t
   } else {
     target.global = p;
   }
+  bool uninitialized = false;
   emulator::lanes::update(
       target, bytes, old, order,
-      [&](const void* before, void* fresh) { f(before, operand, compare, fresh); }, site);
+      [&](const void* before, void* fresh) {
+        f(before, operand, compare, fresh);
+        if (target.global == nullptr) return;
+        uninitialized = all_ones(before, bytes) && is_uninitialized(p, bytes);
+        note_store(p, fresh, bytes);
+      },
+      site);
+  if (uninitialized) report_uninitialized(p, site);
 }
 
 template <class T, class F>
@@ -247,6 +278,7 @@ void emucuda_load_atomic(const void* p, void* value, int bytes, int align, int a
   if (is_shared(p) || is_local(p) || align < bytes)
     return emucuda_load(p, value, bytes, align, line, file);
   lanes::load(p, value, static_cast<size_t>(bytes), acquire ? lanes::kAcquire : 0, SITE);
+  check_initialized(p, value, static_cast<size_t>(bytes), SITE);
 }
 void emucuda_store_atomic(void* p, const void* value, int bytes, int align, int release, PLACE) {
   if (is_in_cluster(p)) {
@@ -259,6 +291,7 @@ void emucuda_store_atomic(void* p, const void* value, int bytes, int align, int 
   }
   if (is_shared(p) || is_local(p) || align < bytes)
     return emucuda_store(p, value, bytes, align, line, file);
+  note_store(p, value, static_cast<size_t>(bytes));
   lanes::store(p, value, static_cast<size_t>(bytes), release ? lanes::kRelease : 0, SITE);
 }
 void emucuda_memcpy(void* to, const void* from, int64_t bytes, int to_align, int from_align,
@@ -292,7 +325,6 @@ uint64_t emucuda_dynamic_shared() {
                              int order, PLACE) {                                                  \
     atomic_float(p, operand, old, bytes, order, SITE, [](auto a, auto b) { return expression; }); \
   }
-EMUCUDA_INTEGER(xchg, false, b)
 EMUCUDA_INTEGER(add, false, a + b)
 EMUCUDA_INTEGER(sub, false, a - b)
 EMUCUDA_INTEGER(and, false, a& b)
@@ -310,6 +342,12 @@ EMUCUDA_FLOAT(fmax, std::fmax(a, b))
 EMUCUDA_FLOAT(fmin, std::fmin(a, b))
 #undef EMUCUDA_INTEGER
 #undef EMUCUDA_FLOAT
+void emucuda_atomic_xchg(void* p, const void* operand, const void*, void* old, int bytes, int order,
+                         PLACE) {
+  // An exchange initializes. Few programs use what it returns the first time.
+  if (!is_shared(p)) note_written(p, static_cast<size_t>(bytes), nullptr);
+  atomic_integer(p, operand, old, bytes, order, false, SITE, [](auto, auto b) { return b; });
+}
 void emucuda_atomic_cas(void* p, const void* operand, const void* compare, void* old, int bytes,
                         int order, PLACE) {
   struct Pair {
@@ -538,6 +576,8 @@ void emucuda_nanosleep(int, PLACE) { (void)line, (void)file; }
 // ---- copies and tensor cores ----
 
 void emucuda_cp_async(void* to, const void* from, int bytes, int source_bytes, PLACE) {
+  if (source_bytes > 0 && is_uninitialized(from, static_cast<size_t>(source_bytes)))
+    report_uninitialized(from, SITE);
   emulator::detail::cp_async(shared_address(to), from, bytes, source_bytes, line, file);
 }
 void emucuda_cp_async_ca_shared_global_4(void* to, const void* from, PLACE) {

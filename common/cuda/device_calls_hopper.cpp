@@ -116,6 +116,7 @@ void emucuda_tma_load(uint32_t to, const void* map, const int* at, int rank, uin
 }
 void emucuda_tma_store(const void* map, const int* at, int rank, uint32_t from, PLACE) {
   const TensorMap tensor = decode(map, line, file);
+  note_all_written(tensor.box.data);
   with_coordinates(at, rank, [&](std::initializer_list<int> list) {
     emulator::detail::tma_store(tensor, list, from, line, file);
   });
@@ -125,9 +126,11 @@ void emucuda_bulk_load(uint32_t to, const void* from, uint32_t bytes, uint32_t m
   emulator::lanes::tma_load(to, row_of(from, bytes), {0}, mbarrier, blocks, {file, line});
 }
 void emucuda_bulk_store(void* to, uint32_t from, uint32_t bytes, PLACE) {
+  note_written(to, bytes, nullptr);
   emulator::detail::tma_store(row_of(to, bytes), {0}, from, line, file);
 }
 void emucuda_bulk_reduce_add(void* to, uint32_t from, uint32_t bytes, PLACE) {
+  note_written(to, bytes, nullptr);
   emulator::bulk_reduce_add(static_cast<float*>(to), from, bytes, line, file);
 }
 void emucuda_bulk_commit_group(PLACE) { emulator::tma_store_commit(line, file); }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -74,12 +75,21 @@ struct Fill {  // a cudaMemset
   int64_t epoch = 0;
 };
 
+struct Free {
+  void operator()(void* p) const { std::free(p); }
+};
+
 struct Buffer {
   void* memory = nullptr;
   size_t bytes = 0;
   std::string name;
+  size_t element_bytes = 1;  // of the kernel's parameter that has this name
   bool owned = true;
   std::unique_ptr<fa::simt::RegisteredBuffer> registered;
+  // For memory from cudaMalloc, which is filled with 0xff: nonzero for each byte into which 0xff
+  // has been written. A byte that is 0xff and has 0 here has not been written. Without
+  // EMUCUDA_ONCE, and only if the host cannot write the memory itself.
+  std::unique_ptr<unsigned char, Free> written;
   // EMUCUDA_ONCE: number of the host's last call whose effect the buffer may hold; the number of
   // its cudaMalloc; its last cudaMemset since the last copy; and a cudaMemset that is still to be
   // done.
@@ -268,6 +278,7 @@ void note_host_use(const void* p) {
 void name_buffer(Buffer& buffer, const std::string& name, size_t element_bytes) {
   if (buffer.registered != nullptr && buffer.name == name) return;
   buffer.name = name;
+  buffer.element_bytes = element_bytes;
   buffer.registered = nullptr;
   buffer.registered = std::make_unique<fa::simt::RegisteredBuffer>(buffer.memory, buffer.bytes,
                                                                    name, element_bytes);
@@ -325,6 +336,8 @@ int allocate(void** pointer, size_t bytes, bool host_sees = false) {
   }
   buffer.bytes = bytes;
   buffer.host_sees = host_sees;
+  if (!host_sees && !state().once)
+    buffer.written.reset(static_cast<unsigned char*>(std::calloc(bytes, 1)));
   state().allocated += bytes;
   // A GPU leaves the old bytes. Here NaN shows that nothing has been written.
   std::memset(buffer.memory, 0xff, bytes);
@@ -387,6 +400,7 @@ int copy(void* to, const void* from, size_t bytes, int kind) {
     note_host_use(to);
     note_host_use(from);
   }
+  note_written(to, bytes, from);
   std::memmove(to, from, bytes);
   return kNoError;
 }
@@ -411,6 +425,16 @@ void add_hazard(const std::string& kind, const ordered_json& where, const ordere
   found->second = {{"kind", kind},     {"where", where},    {"other", other},
                    {"count", count},   {"block", block},    {"threads", threads},
                    {"kernel", kernel}, {"message", message}};
+}
+
+// "; x has 300 elements" for an address after the buffer that the text names; otherwise "".
+std::string size_of_buffer(uint64_t address, const std::string& text) {
+  const auto after = state().buffers.upper_bound(address);
+  if (after == state().buffers.begin()) return "";
+  const Buffer& buffer = std::prev(after)->second;
+  if (text.find(" " + buffer.name + "[") == std::string::npos) return "";
+  return "; " + buffer.name + " has " + std::to_string(buffer.bytes / buffer.element_bytes) +
+         (buffer.element_bytes == 1 ? " bytes" : " elements");
 }
 
 uint32_t static_bytes_of_launch = 0;
@@ -530,8 +554,11 @@ int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
       std::vector<int> threads;
       if (hazard.thread >= 0) threads.push_back(hazard.thread);
       if (hazard.other_thread >= 0) threads.push_back(hazard.other_thread);
+      std::string text = hazard.text;
+      if (hazard.kind == fa::simt::HazardKind::kOutOfBounds)
+        text += size_of_buffer(hazard.address, text);
       add_hazard(fa::simt::hazard_name(hazard.kind), place_json(hazard.where),
-                 place_json(hazard.other), hazard.count, threads, hazard.block, name, hazard.text);
+                 place_json(hazard.other), hazard.count, threads, hazard.block, name, text);
     }
   } catch (const fa::InputError&) {
     state().running.clear();
@@ -652,6 +679,45 @@ bool is_constant(const void* p, size_t bytes) {
     if (number(p) >= begin && number(p) + bytes <= end) return true;
   }
   return false;
+}
+
+// The buffers do not change while a kernel runs, because launch() holds the mutex.
+void note_written(const void* p, size_t bytes, const void* value) {
+  const Buffer* buffer = buffer_at(p);
+  if (buffer == nullptr || buffer->written == nullptr) return;
+  const size_t at = number(p) - number(buffer->memory);
+  unsigned char* const marks = buffer->written.get() + at;
+  bytes = std::min(bytes, buffer->bytes - at);
+  if (value == nullptr) {
+    std::memset(marks, 1, bytes);
+    return;
+  }
+  const auto* const first = static_cast<const unsigned char*>(value);
+  const unsigned char* const end = first + bytes;
+  for (const unsigned char* byte = first; byte != end; ++byte) {
+    byte =
+        static_cast<const unsigned char*>(std::memchr(byte, 0xff, static_cast<size_t>(end - byte)));
+    if (byte == nullptr) return;
+    std::atomic_ref(marks[byte - first]).store(1, std::memory_order_relaxed);
+  }
+}
+
+void note_all_written(const void* p) {
+  const Buffer* buffer = buffer_at(p);
+  if (buffer != nullptr) note_written(buffer->memory, buffer->bytes, nullptr);
+}
+
+bool is_uninitialized(const void* p, size_t bytes) {
+  const Buffer* buffer = buffer_at(p);
+  if (buffer == nullptr || buffer->written == nullptr) return false;
+  const size_t at = number(p) - number(buffer->memory);
+  if (bytes > buffer->bytes - at) return false;
+  for (size_t i = at; i < at + bytes; ++i) {
+    if (static_cast<const unsigned char*>(buffer->memory)[i] != 0xff ||
+        std::atomic_ref(buffer->written.get()[i]).load(std::memory_order_relaxed) != 0)
+      return false;
+  }
+  return true;
 }
 
 uint32_t running_static_bytes() { return static_bytes_of_launch; }
@@ -846,6 +912,7 @@ int cudaMemset(void* to, int value, size_t bytes) {
     return kNoError;
   }
   note_host_use(to);
+  if (static_cast<unsigned char>(value) == 0xff) note_written(to, bytes, nullptr);
   std::memset(to, value, bytes);
   if (whole && !buffer->host_sees) buffer->last_fill = {value, bytes, buffer->epoch};
   return kNoError;
@@ -856,6 +923,7 @@ int cudaMemsetAsync(void* to, int value, size_t bytes, void*) {
 void emucudaHostUses(const void* buffer) {
   const std::lock_guard lock(state().mutex);
   note_host_use(buffer);
+  note_all_written(buffer);
 }
 int cudaMemGetInfo(size_t* free, size_t* total) {
   const std::lock_guard lock(state().mutex);

@@ -21,6 +21,13 @@ struct KernelStop {
 
 /// True if the bytes are in a constant of the program: a __constant__ variable, a string.
 bool is_constant(const void* p, size_t bytes);
+/// Notes that `value` (nullptr: 0xff only) is about to be written to `bytes` bytes of global
+/// memory. The caller may leave out a value without a byte 0xff.
+void note_written(const void* p, size_t bytes, const void* value);
+/// Notes that any byte of the buffer at p may have been written.
+void note_all_written(const void* p);
+/// True if all of these bytes are from cudaMalloc, and no copy, memset or kernel has written any.
+bool is_uninitialized(const void* p, size_t bytes);
 /// Bytes of static shared memory of the kernel that runs.
 uint32_t running_static_bytes();
 /// Blocks that have arrived at the grid's barrier, in all its uses in this launch.

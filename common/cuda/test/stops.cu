@@ -28,6 +28,7 @@ __global__ void leaves_array(int* p, int n) {
   for (int i = 0; i < n; ++i) local[i] = i;
   p[0] = local[p[1]];
 }
+__global__ void adds(int* q) { q[1] += 1; }
 __global__ void fine(int* p) { p[threadIdx.x] = 1; }
 
 int host_recursion(int n) {
@@ -80,6 +81,11 @@ int main(int argc, char**) {
 #ifdef MEMORY  // 0 the program's exit status is 0
   char* more;
   return cudaMalloc(&more, size_t{81} << 30) != cudaErrorMemoryAllocation;
+#endif
+#ifdef UNWRITTEN  // 1 thread 0 of block 0 reads q[1], which no copy, memset or kernel has written
+  int* q;
+  cudaMalloc(&q, 128);
+  adds<<<1, 1>>>(q);
 #endif
 #ifdef OWN  // 7 the program's exit status is 7
   fine<<<1, 32>>>(p);
