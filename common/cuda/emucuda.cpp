@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -21,9 +22,12 @@
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -92,7 +96,7 @@ const std::map<std::string, KindInfo> kKinds = {
     {"registers_in_flight",
      {"racecheck", "execute wgmma.wait_group before the registers are used"}},
     {"uninitialized_read",
-     {"initcheck", "write the bytes before the barrier that comes before the read"}},
+     {"initcheck", "write the bytes before the read, with a barrier between two threads"}},
     {"out_of_bounds",
      {"memcheck",
       "compare the index with the size before the access; pass memory from cudaMalloc"}},
@@ -239,6 +243,29 @@ std::set<std::string> undefined_names(const std::string& messages) {
   return names;
 }
 
+// CUDA's names that the headers do not declare, from clang's messages "f.cu:3:2: error: use of
+// undeclared identifier 'cudaArrayCreate'". Returns a sentence for each.
+std::string undeclared_names(const std::string& messages) {
+  std::string sentences;
+  std::istringstream lines(messages);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t error = line.find(": error: "), quote = line.find('\'', error);
+    if (error == std::string::npos || quote == std::string::npos) continue;
+    const std::string what = line.substr(error + 9, quote - error - 9),
+                      name = line.substr(quote + 1, line.find('\'', quote + 1) - quote - 1);
+    if (what != "use of undeclared identifier " && what != "unknown type name " &&
+        what != "no template named ")
+      continue;
+    const size_t word = name.rfind("cuda", 0) == 0 ? 4 : 2;  // cudaMalloc, cuMemAlloc
+    if (name.rfind("cu", 0) != 0 || name.size() <= word || std::isupper(name[word]) == 0) continue;
+    const std::string sentence = line.substr(0, line.rfind(':', error - 1)) + ": error: " + name +
+                                 " is not supported, or is misspelled: no header of emucuda "
+                                 "declares it\n";
+    if (sentences.find(sentence) == std::string::npos) sentences += sentence;
+  }
+  return sentences;
+}
+
 // Returns the program, or "" after the compiler's messages have been printed.
 fs::path compile(Options options, const fs::path& directory) {
   const std::string clang = program_on_path({"clang++-19"});
@@ -298,7 +325,7 @@ fs::path compile(Options options, const fs::path& directory) {
   std::set<std::string> said;
   const auto say = [&](const std::string& text_file) {
     const std::string text = read_file(text_file);
-    if (!text.empty() && said.insert(text).second) std::cerr << text;
+    if (!text.empty() && said.insert(text).second) std::cerr << text << undeclared_names(text);
   };
   for (size_t i = 0; i < running.size(); ++i) {
     const Passes& passes = running[i];
@@ -478,7 +505,8 @@ int run(const Options& options, const fs::path& program, const fs::path& directo
   const size_t count = report["hazards"].size();
   std::cerr << "emucuda: " << plural(static_cast<int64_t>(report["kernels"].size()), "kernel")
             << ", " << plural(static_cast<int64_t>(count), "hazard")
-            << "; the program's exit status is " << status << "\n";
+            << "; the program's exit status is " << status
+            << (status == 0 && count > 0 ? ", emucuda's is 1\n" : "\n");
   ordered_json all = {{"program", {{"exit", status}, {"stopped", stopped}}}};
   for (const char* key : {"kernels", "hazards", "notes"}) all[key] = report[key];
   if (!options.json.empty()) write_file(options.json, all.dump(1) + "\n");
@@ -502,6 +530,29 @@ int run_on_gpu(const Options& options, const fs::path& directory) {
 
 // ---- the command line
 // ----------------------------------------------------------------------------
+
+// Number of letters to add, remove or replace until a is b.
+size_t edits(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t corner = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t replaced = corner + (a[i] == b[j] ? 0 : 1);
+      corner = std::exchange(row[j + 1], std::min({replaced, row[j] + 1, row[j + 1] + 1}));
+    }
+  }
+  return row.back();
+}
+
+std::string no_such_option(const std::string& argument) {
+  const std::string name = argument.substr(0, argument.find('='));
+  for (const char* option : {"--profile", "--json", "--sarif", "--tool", "--schedule-seed",
+                             "--once", "--arch", "--device", "--help"}) {
+    if (edits(name, option) <= 2) return name + ": no such option; did you mean " + option + "?";
+  }
+  return argument + ": no such option (emucuda --help lists them)";
+}
 
 Options parse(int argc, char** argv) {
   Options options;
@@ -565,7 +616,7 @@ Options parse(int argc, char** argv) {
     } else if (argument.rfind("-O", 0) == 0) {
       options.optimize = argument == "-O" ? "-O" + value("-O") : argument;
     } else if (argument[0] == '-') {
-      throw UsageError(argument + ": no such option (emucuda --help lists them)");
+      throw UsageError(no_such_option(argument));
     } else {
       if (!fs::exists(argument)) throw UsageError(argument + ": no such file");
       if (fs::is_directory(argument)) throw UsageError(argument + ": is a directory");

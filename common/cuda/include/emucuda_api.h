@@ -175,6 +175,88 @@ unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes 
                                      void* stream = nullptr);
 }
 
+// Each row or slice is one call.
+static inline cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from,
+                                            size_t from_pitch, size_t width, size_t height,
+                                            cudaMemcpyKind kind, cudaStream_t = nullptr) {
+  return cudaMemcpy2D(to, to_pitch, from, from_pitch, width, height, kind);
+}
+static inline cudaError_t cudaMemset2D(void* to, size_t pitch, int value, size_t width,
+                                       size_t height) {
+  cudaError_t error = cudaSuccess;
+  for (size_t row = 0; row < height && error == cudaSuccess; ++row) {
+    error = cudaMemset((char*)to + row * pitch, value, width);
+  }
+  return error;
+}
+static inline cudaError_t cudaMemset2DAsync(void* to, size_t pitch, int value, size_t width,
+                                            size_t height, cudaStream_t = nullptr) {
+  return cudaMemset2D(to, pitch, value, width, height);
+}
+
+struct cudaExtent {
+  size_t width, height, depth;
+};
+struct cudaPos {
+  size_t x, y, z;
+};
+struct cudaPitchedPtr {
+  void* ptr;
+  size_t pitch, xsize, ysize;
+};
+typedef struct cudaArray* cudaArray_t;  // never one here
+struct cudaMemcpy3DParms {
+  cudaArray_t srcArray;
+  cudaPos srcPos;
+  cudaPitchedPtr srcPtr;
+  cudaArray_t dstArray;
+  cudaPos dstPos;
+  cudaPitchedPtr dstPtr;
+  cudaExtent extent;
+  cudaMemcpyKind kind;
+};
+static inline cudaExtent make_cudaExtent(size_t width, size_t height, size_t depth) {
+  return {width, height, depth};
+}
+static inline cudaPos make_cudaPos(size_t x, size_t y, size_t z) { return {x, y, z}; }
+static inline cudaPitchedPtr make_cudaPitchedPtr(void* p, size_t pitch, size_t xsize,
+                                                 size_t ysize) {
+  return {p, pitch, xsize, ysize};
+}
+static inline cudaError_t cudaMalloc3D(cudaPitchedPtr* p, cudaExtent extent) {
+  p->xsize = extent.width;
+  p->ysize = extent.height;
+  return cudaMallocPitch(&p->ptr, &p->pitch, extent.width, extent.height * extent.depth);
+}
+static inline cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* p) {
+  if (p->srcArray != nullptr || p->dstArray != nullptr) return cudaErrorInvalidValue;
+  const auto slice = [](const cudaPitchedPtr& in, const cudaPos& at, size_t z) {
+    return (char*)in.ptr + ((at.z + z) * in.ysize + at.y) * in.pitch + at.x;
+  };
+  cudaError_t error = cudaSuccess;
+  for (size_t z = 0; z < p->extent.depth && error == cudaSuccess; ++z) {
+    error = cudaMemcpy2D(slice(p->dstPtr, p->dstPos, z), p->dstPtr.pitch,
+                         slice(p->srcPtr, p->srcPos, z), p->srcPtr.pitch, p->extent.width,
+                         p->extent.height, p->kind);
+  }
+  return error;
+}
+static inline cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* p, cudaStream_t = nullptr) {
+  return cudaMemcpy3D(p);
+}
+static inline cudaError_t cudaMemset3D(cudaPitchedPtr p, int value, cudaExtent extent) {
+  cudaError_t error = cudaSuccess;
+  for (size_t z = 0; z < extent.depth && error == cudaSuccess; ++z) {
+    error = cudaMemset2D((char*)p.ptr + z * p.ysize * p.pitch, p.pitch, value, extent.width,
+                         extent.height);
+  }
+  return error;
+}
+static inline cudaError_t cudaMemset3DAsync(cudaPitchedPtr p, int value, cudaExtent extent,
+                                            cudaStream_t = nullptr) {
+  return cudaMemset3D(p, value, extent);
+}
+
 template <class T>
 cudaError_t cudaMalloc(T** pointer, size_t bytes) {
   return cudaMalloc((void**)pointer, bytes);
@@ -216,6 +298,11 @@ cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* from, size_t by
 template <class T>
 cudaError_t cudaMemcpyFromSymbol(void* to, const T& symbol, size_t bytes, size_t offset = 0,
                                  cudaMemcpyKind = cudaMemcpyDeviceToHost) {
+  return emucudaMemcpyFromSymbol(to, &symbol, bytes, offset);
+}
+template <class T>
+cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, size_t bytes, size_t offset,
+                                      cudaMemcpyKind, cudaStream_t = nullptr) {
   return emucudaMemcpyFromSymbol(to, &symbol, bytes, offset);
 }
 template <class P, class T>

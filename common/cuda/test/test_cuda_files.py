@@ -59,7 +59,7 @@ def check_wrong(program, file):
     if places(report) != expected:
         return (f"missing {sorted(expected - places(report))}, not expected {sorted(places(report) - expected)}\n"
                 + output)
-    if report["program"]["exit"] == 0 and status != 1:
+    if report["program"]["exit"] == 0 and (status != 1 or "status is 0, emucuda's is 1\n" not in output):
         return f"exit status {status}, expected 1 for a hazard\n{output}"
     return None
 
@@ -85,6 +85,8 @@ def check_place(program, file):
             found = re.search(rf"(?m)^    {re.escape(name)}:(\d+)   (.*)", done.stdout)
             if not found or found[2].strip() != file.read_text(encoding="utf-8").splitlines()[int(found[1]) - 1].strip():
                 return f"{name}: the line of the hazard is not printed\n{done.stdout}"
+            if not re.search(r" (\w)\[1000\], outside every registered buffer; \1 has 1000 elements\n", done.stdout):
+                return f"{name}: the size of the buffer is not printed\n{done.stdout}"
     return None
 
 
@@ -171,6 +173,7 @@ def check_usage(program, file):
                               (["--schedule-seed", "x"], "expected a number"),
                               (["--device", "gpu"], "--device gpu: there is no"),
                               (["missing.cu"], "missing.cu: no such file"), (["--what"], "no such option"),
+                              (["--profil"], "--profil: no such option; did you mean --profile?"),
                               ([str(HERE)], "is a directory")):
         if options == ["--device", "gpu"] and pathlib.Path("/dev/nvidiactl").exists():
             continue
