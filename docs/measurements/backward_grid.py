@@ -7,7 +7,8 @@
 Lengths, head sizes, heads and types are those of tests/test_flash_attn.py and
 hopper/test_flash_attn.py in Dao-AILab/flash-attention, as far as chapter 10 supports their options:
 
-    output, causal   test_flash_attn_output and _causal, each design
+    output, causal   test_flash_attn_output and _causal, each design; "ours" and "deterministic" are
+                     chapter 22's kernels where the card and the head size allow it
     onehot           _bwd_overflow: Q x 5, K and V x 3, so that a row has almost only one weight
     strided          _bwd_transpose: dO is every second batch of a larger tensor
     again            _race_condition and _deterministic: 250 runs into outputs full of NaN after the first
