@@ -417,12 +417,16 @@ void launch_attention(const fa::ForwardArgs& args, Breaks breaks) {
   // The largest tiles without spills. In short rows, four buffers of K and of V let a warpgroup
   // begin the next tile of queries while another has not finished the last. A mask cuts smaller
   // tiles less.
-  constexpr bool WIDE = HEAD_DIM == 128;
-  if (args.k.shape[2] >= (WIDE ? 4096 : 2048))
-    return launch_blocks < HEAD_DIM, 3, WIDE ? 80 : 128, 2 > (args, blocks, breaks);
-  if (WIDE || args.window_right >= 0 || args.window_left >= 0)
-    return launch_blocks < HEAD_DIM, 3, 64, WIDE ? 4 : 8 > (args, blocks, breaks);
-  launch_blocks<HEAD_DIM, 3, WIDE ? 64 : 128, 4>(args, blocks, breaks);
+  const int keys = args.k.shape[2];
+  if constexpr (HEAD_DIM == 128) {
+    if (keys >= 4096) return launch_blocks<HEAD_DIM, 3, 80, 2>(args, blocks, breaks);
+    launch_blocks<HEAD_DIM, 3, 64, 4>(args, blocks, breaks);
+  } else {
+    if (keys >= 2048) return launch_blocks<HEAD_DIM, 3, 128, 2>(args, blocks, breaks);
+    if (args.window_right >= 0 || args.window_left >= 0)
+      return launch_blocks<HEAD_DIM, 3, 64, 8>(args, blocks, breaks);
+    launch_blocks<HEAD_DIM, 3, 128, 4>(args, blocks, breaks);
+  }
 }
 
 // Called by host code. (A template, so that it is compiled only where it is used.)

@@ -27,6 +27,7 @@ namespace {
 using emulator::lanes::AtomicTarget;
 using fa::simt::Block;
 using fa::simt::current_thread;
+using fa::simt::kRankShift;
 using fa::simt::Site;
 using fa::simt::Thread;
 static_assert(kFirstSharedAddress == fa::simt::kSharedBase);
@@ -70,7 +71,7 @@ void check_initialized(const void* p, const void* value, size_t bytes, const Sit
 void load(const void* p, void* value, size_t bytes, int line, const char* file) {
   if (is_shared(p)) {
     const uint32_t at = shared_address(p);
-    if (at >> emulator::lanes::kRankShift != 0) [[unlikely]]
+    if (at >> kRankShift != 0) [[unlikely]]
       return emulator::lanes::load_cluster(at, value, bytes, {file, line});
     return emulator::detail::load_shared(value, at, bytes, line, file);
   }
@@ -85,7 +86,7 @@ void load(const void* p, void* value, size_t bytes, int line, const char* file) 
 void store(void* p, const void* value, size_t bytes, int line, const char* file) {
   if (is_shared(p)) {
     const uint32_t at = shared_address(p);
-    if (at >> emulator::lanes::kRankShift != 0) [[unlikely]]
+    if (at >> kRankShift != 0) [[unlikely]]
       return emulator::lanes::store_cluster(at, value, bytes, {file, line});
     return emulator::detail::store_shared(at, value, bytes, line, file);
   }

@@ -106,7 +106,7 @@ void emucuda_fence_proxy_async_global(PLACE) { emulator::fence_proxy_async_globa
 
 // ---- bulk copies ----
 
-// `blocks`: a mask of the cluster's blocks; 0: the block that `to` names
+// `blocks`: a mask of the cluster's blocks; 0: the block that `mbarrier` names
 void emucuda_tma_load(uint32_t to, const void* map, const int* at, int rank, uint32_t mbarrier,
                       uint32_t blocks, PLACE) {
   const TensorMap tensor = decode(map, line, file);

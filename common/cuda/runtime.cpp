@@ -87,8 +87,9 @@ struct Buffer {
   bool owned = true;
   std::unique_ptr<fa::simt::RegisteredBuffer> registered;
   // For memory from cudaMalloc, which is filled with 0xff: nonzero for each byte into which 0xff
-  // has been written. A byte that is 0xff and has 0 here has not been written. Without
-  // EMUCUDA_ONCE, and only if the host cannot write the memory itself.
+  // has been written. A byte that is 0xff and has 0 here has not been written. One more mark, after
+  // them, says that all of it has been. Without EMUCUDA_ONCE, and only if the host cannot write the
+  // memory itself.
   std::unique_ptr<unsigned char, Free> written;
   // EMUCUDA_ONCE: number of the host's last call whose effect the buffer may hold; the number of
   // its cudaMalloc; its last cudaMemset since the last copy; and a cudaMemset that is still to be
@@ -337,7 +338,7 @@ int allocate(void** pointer, size_t bytes, bool host_sees = false) {
   buffer.bytes = bytes;
   buffer.host_sees = host_sees;
   if (!host_sees && !state().once)
-    buffer.written.reset(static_cast<unsigned char*>(std::calloc(bytes, 1)));
+    buffer.written.reset(static_cast<unsigned char*>(std::calloc(bytes + 1, 1)));
   state().allocated += bytes;
   // A GPU leaves the old bytes. Here NaN shows that nothing has been written.
   std::memset(buffer.memory, 0xff, bytes);
@@ -688,8 +689,9 @@ void note_written(const void* p, size_t bytes, const void* value) {
   const size_t at = number(p) - number(buffer->memory);
   unsigned char* const marks = buffer->written.get() + at;
   bytes = std::min(bytes, buffer->bytes - at);
-  if (value == nullptr) {
-    std::memset(marks, 1, bytes);
+  if (value == nullptr) {  // threads of a kernel may write the same marks
+    for (size_t i = 0; i < bytes; ++i)
+      std::atomic_ref(marks[i]).store(1, std::memory_order_relaxed);
     return;
   }
   const auto* const first = static_cast<const unsigned char*>(value);
@@ -704,12 +706,13 @@ void note_written(const void* p, size_t bytes, const void* value) {
 
 void note_all_written(const void* p) {
   const Buffer* buffer = buffer_at(p);
-  if (buffer != nullptr) note_written(buffer->memory, buffer->bytes, nullptr);
+  if (buffer != nullptr && buffer->written != nullptr) buffer->written.get()[buffer->bytes] = 1;
 }
 
 bool is_uninitialized(const void* p, size_t bytes) {
   const Buffer* buffer = buffer_at(p);
   if (buffer == nullptr || buffer->written == nullptr) return false;
+  if (buffer->written.get()[buffer->bytes] != 0) return false;
   const size_t at = number(p) - number(buffer->memory);
   if (bytes > buffer->bytes - at) return false;
   for (size_t i = at; i < at + bytes; ++i) {

@@ -21,10 +21,10 @@ inline std::string bytes_text(const char* verb, size_t bytes) {
 }
 
 // Returns the block of the thread's cluster whose shared memory the address means, and takes its
-// rank off the address (lanes.hpp); nullptr: the cluster has no such block.
+// rank off the address (global_log.hpp); nullptr: the cluster has no such block.
 inline Block* block_of(const Thread& thread, uint32_t& address) {
-  const uint32_t rank = address >> 24;
-  address &= 0xffffff;
+  const uint32_t rank = address >> kRankShift;
+  address &= kOwnAddress;
   return rank == 0 ? thread.block : thread.block->in_cluster(static_cast<int>(rank) - 1);
 }
 

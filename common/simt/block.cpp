@@ -413,7 +413,7 @@ Block* Block::in_cluster(int rank) const {
 }
 
 const Clock* Block::knowledge_of(const Thread& thread, int block) {
-  const Clock& clock = thread.clock != nullptr ? *thread.clock : thread.warp->clock;
+  const Clock& clock = clock_of(thread);
   if (clock.foreign == nullptr) return nullptr;
   const auto found = clock.foreign->blocks.find(block);
   return found == clock.foreign->blocks.end() ? nullptr : &found->second;
@@ -465,7 +465,7 @@ void Block::note_async_global(const Thread& thread, GlobalUse use, const Site& s
   const auto begin = reinterpret_cast<uint64_t>(p);
   check_async_global(thread, use, site, p, bytes);
   if (launch_.many_blocks) {
-    const Clock& clock = thread.clock != nullptr ? *thread.clock : thread.warp->clock;
+    const Clock& clock = clock_of(thread);
     global_log_.add_engine(use, site, engine, time, clock.foreign, begin,
                            static_cast<uint32_t>(bytes));
   }

@@ -263,7 +263,7 @@ class Block {
                    size_t bytes) {
     check_async_global(thread, use, site, p, bytes);
     if (!launch_.many_blocks || !launch_.run.hazards) return;
-    const Clock& clock = thread.clock != nullptr ? *thread.clock : thread.warp->clock;
+    const Clock& clock = clock_of(thread);
     global_log_.add(use, site, thread.index, thread.warp->time, clock.foreign,
                     reinterpret_cast<uint64_t>(p), static_cast<uint32_t>(bytes));
   }
@@ -289,12 +289,12 @@ class Block {
   /// In a cluster of a CUDA file, any block may access the shared memory of this one. Both log
   /// their accesses with addresses that no memory has.
   uint64_t shared_key(uint32_t offset) const {
-    return kSharedKeys | static_cast<uint64_t>(index_) << 24 | offset;
+    return kSharedKeys | static_cast<uint64_t>(index_) << kRankShift | offset;
   }
   void note_shared(const Thread& thread, GlobalUse use, const Site& site, const Block& owner,
                    uint32_t offset, uint32_t bytes) {
     if (!shares_memory_) return;
-    const Clock& clock = thread.clock != nullptr ? *thread.clock : thread.warp->clock;
+    const Clock& clock = clock_of(thread);
     global_log_.add(use, site, thread.index, thread.warp->time, clock.foreign,
                     owner.shared_key(offset), bytes);
   }

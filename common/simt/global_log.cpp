@@ -332,7 +332,7 @@ class RaceSearch {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that is only named
     if (address < kSharedKeys) return describe_address(reinterpret_cast<const void*>(address));
     return "byte " + std::to_string(address & 0xffffff) + " of block " +
-           std::to_string((address & ~kSharedKeys) >> 24) + "'s shared memory";
+           std::to_string((address & ~kSharedKeys) >> kRankShift) + "'s shared memory";
   }
   static void report(const Race& race, HazardLog& hazards) {
     const auto verb = [](const Item& item) {

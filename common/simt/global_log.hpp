@@ -20,6 +20,11 @@
 
 namespace fa::simt {
 
+/// Addresses in the shared memory of the cluster have a block's rank plus 1 in their high byte, or
+/// 0 for the thread's own block.
+inline constexpr int kRankShift = 24;
+inline constexpr uint32_t kOwnAddress = (1u << kRankShift) - 1;
+
 /// kEnd: the block ends, and its shared memory with it.
 enum class GlobalUse : uint8_t { kRead, kWrite, kAtomic, kEnd };
 

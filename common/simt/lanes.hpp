@@ -61,10 +61,7 @@ void update(const AtomicTarget& target, size_t bytes, void* old, int order,
 void load(const void* p, void* value, size_t bytes, int order, const Site& site);
 void store(void* p, const void* value, size_t bytes, int order, const Site& site);
 
-/// Addresses in the shared memory of the cluster have a block's rank plus 1 in their high byte, or
-/// 0 for the thread's own block. PTX: mapa, getctarank.
-inline constexpr int kRankShift = 24;
-inline constexpr uint32_t kOwnAddress = (1u << kRankShift) - 1;
+/// PTX: mapa, getctarank.
 uint32_t cluster_address(uint32_t address, int rank);
 int cluster_rank_of(uint32_t address);
 /// Loads and stores at such an address. Only the order of accesses is checked, and nothing is
@@ -73,7 +70,7 @@ void load_cluster(uint32_t address, void* value, size_t bytes, const Site& site)
 void store_cluster(uint32_t address, const void* value, size_t bytes, const Site& site);
 /// Starts copying a box to the shared memory of each block whose bit is set in `ranks`, at the same
 /// address, and each time reports to the mbarrier that the block has at the same address; 0: to the
-/// block that `to` names. PTX: cp.async.bulk.tensor…multicast::cluster.
+/// block that `mbarrier` names. PTX: cp.async.bulk.tensor…multicast::cluster.
 void tma_load(uint32_t to, const TensorMap& map, std::initializer_list<int> at, uint32_t mbarrier,
               uint32_t ranks, const Site& site);
 

@@ -71,8 +71,6 @@ enum class HazardKind {
   kSameValueStore,       // a note that lanes of a warp store the same value with one instruction
   kBadDescriptor,        // a matrix descriptor that is malformed or leaves its tile
 };
-/// True for a kind that is worth a sentence, but does no harm.
-inline bool is_note(HazardKind kind) { return kind == HazardKind::kSameValueStore; }
 const char* hazard_name(HazardKind kind);  // "read_before_wait", ...
 
 /// A line of a kernel's source.

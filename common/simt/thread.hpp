@@ -161,6 +161,10 @@ inline bool SyncSite::skipped_by(const Thread& thread) const {
 inline Observer observer(const Thread& thread) {
   return {thread.warp->clock, thread.clock.get(), thread.index};
 }
+/// What the thread knows.
+inline const Clock& clock_of(const Thread& thread) {
+  return thread.clock != nullptr ? *thread.clock : thread.warp->clock;
+}
 inline Observer observer(const Warp& warp) { return {warp.clock, nullptr, -1, warp.index}; }
 
 }  // namespace fa::simt

@@ -3,11 +3,7 @@
 // WRONG.
 #include <cstdio>
 
-#ifdef WRONG
-constexpr bool wrong = true;
-#else
-constexpr bool wrong = false;
-#endif
+#include "wrong.cuh"
 
 constexpr int n = 64;
 

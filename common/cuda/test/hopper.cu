@@ -5,11 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 
-#ifdef WRONG
-constexpr bool wrong = true;
-#else
-constexpr bool wrong = false;
-#endif
+#include "wrong.cuh"
 
 constexpr int n = 32;
 

@@ -7,11 +7,7 @@
 
 namespace cg = cooperative_groups;
 
-#ifdef WRONG
-constexpr bool wrong = true;
-#else
-constexpr bool wrong = false;
-#endif
+#include "wrong.cuh"
 
 constexpr int n = 64, stages = 2;
 

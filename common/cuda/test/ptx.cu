@@ -7,11 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
-#ifdef WRONG
-constexpr bool wrong = true;
-#else
-constexpr bool wrong = false;
-#endif
+#include "wrong.cuh"
 
 __device__ __forceinline__ void cp_async(uint32_t to, const void* from) {
   asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], %2;\n" ::"r"(to), "l"(from),

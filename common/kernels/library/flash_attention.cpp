@@ -75,20 +75,25 @@ Tensors tensors_of(const DecodeArgs& args) {
   return all;
 }
 
-// Returns complete arguments. Structures of earlier versions end with `stream`, with `option` or
-// with `workspace_bytes`, and later fields get their defaults.
-flash_attention_arguments checked(const flash_attention_arguments* given) {
+// Copies the caller's structure over `defaults`. Structures of earlier versions have one of the
+// `earlier` sizes, and later fields keep their defaults.
+template <class T>
+T copied(const T* given, std::initializer_list<size_t> earlier, T defaults = {}) {
   if (!given) throw InputError("no arguments");
-  flash_attention_arguments arguments = FLASH_ATTENTION_DEFAULTS;
-  if (given->size != sizeof arguments &&
-      given->size != offsetof(flash_attention_arguments, sinks) &&
-      given->size != offsetof(flash_attention_arguments, workspace) &&
-      given->size != offsetof(flash_attention_arguments, cu_seqlens_q)) {
+  if (given->size != sizeof(T) && std::ranges::find(earlier, given->size) == earlier.end()) {
     throw InputError("arguments of " + std::to_string(given->size) + " bytes: this version has " +
-                     std::to_string(sizeof arguments) + "; begin with FLASH_ATTENTION_DEFAULTS");
+                     std::to_string(sizeof(T)) + "; set `size` to the size of the structure");
   }
-  std::memcpy(&arguments, given, given->size);
-  return arguments;
+  std::memcpy(&defaults, given, given->size);
+  return defaults;
+}
+
+flash_attention_arguments checked(const flash_attention_arguments* given) {
+  return copied(
+      given,
+      {offsetof(flash_attention_arguments, sinks), offsetof(flash_attention_arguments, workspace),
+       offsetof(flash_attention_arguments, cu_seqlens_q)},
+      flash_attention_arguments(FLASH_ATTENTION_DEFAULTS));
 }
 
 TensorRef tensor_ref(const char* name, const flash_attention_tensor& given) {
@@ -384,14 +389,8 @@ const Kernel& backward_chapter(const BackwardArgs& args, int device, int64_t opt
 }
 
 void differentiate(const flash_attention_backward_arguments* arguments) {
-  if (!arguments) throw InputError("no arguments");
-  flash_attention_backward_arguments given = {};
-  if (arguments->size != sizeof given &&
-      arguments->size != offsetof(flash_attention_backward_arguments, windowed)) {
-    throw InputError("arguments of " + std::to_string(arguments->size) +
-                     " bytes: this version has " + std::to_string(sizeof given));
-  }
-  std::memcpy(&given, arguments, arguments->size);
+  const flash_attention_backward_arguments given =
+      copied(arguments, {offsetof(flash_attention_backward_arguments, windowed)});
   BackwardArgs args = backward_args(given);
   const int device = device_of(given.device, tensors_of(args),
                                {{"workspace", given.workspace},
@@ -439,15 +438,9 @@ struct DecodePlan {
 };
 
 DecodePlan decode_plan(const flash_attention_decode_arguments* arguments) {
-  if (!arguments) throw InputError("no arguments");
-  flash_attention_decode_arguments given = {};
-  if (arguments->size != sizeof given &&
-      arguments->size != offsetof(flash_attention_decode_arguments, sinks) &&
-      arguments->size != offsetof(flash_attention_decode_arguments, tree)) {
-    throw InputError("arguments of " + std::to_string(arguments->size) +
-                     " bytes: this version has " + std::to_string(sizeof given));
-  }
-  std::memcpy(&given, arguments, arguments->size);
+  const flash_attention_decode_arguments given =
+      copied(arguments, {offsetof(flash_attention_decode_arguments, sinks),
+                         offsetof(flash_attention_decode_arguments, tree)});
   if (fa::decode_chapters().empty()) throw InputError("this library has no decoding");
   DecodePlan plan{.chapter = fa::decode_chapters().back(),
                   .args = {.q = tensor_ref("q", given.q),

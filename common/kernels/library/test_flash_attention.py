@@ -294,6 +294,18 @@ class TestLibrary(unittest.TestCase):
             got = LIBRARY.decode(q, k, v, lengths, splits=splits, sinks=sinks, return_lse=True)
             self.assert_decoded(q, k, v, lengths, got, sinks=sinks, splits=splits)
 
+    def test_programs_of_earlier_versions_decode(self):
+        q, k, v, lengths = self.cache()
+        now = LIBRARY.decode(q, k, v, lengths)
+        fields = flash_attention.DecodeArguments
+        for size in (fields.sinks.offset, fields.tree.offset):
+            with mock.patch.object(flash_attention.ctypes, "sizeof", return_value=size):
+                np.testing.assert_array_equal(LIBRARY.decode(q, k, v, lengths), now)
+        with mock.patch.object(flash_attention.ctypes, "sizeof",
+                               return_value=fields.tree.offset + 4):
+            with self.assertRaisesRegex(ValueError, "arguments of .* bytes"):
+                LIBRARY.decode(q, k, v, lengths)
+
     def test_decoding_a_tree(self):
         q = inputs(batch=2, heads=4, len_q=5)[0]
         k, v = inputs(batch=2, heads=2, len_kv=90)[1:]
