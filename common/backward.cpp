@@ -170,7 +170,7 @@ std::string what_is_wrong(const NamedGradient& gradient) {
     const std::string expected =
         std::isnan(values.expected) ? "a finite number" : formatted("%.9g", values.expected);
     return "\n" + name + "[" + where + "]: expected " + expected + ", got " +
-           formatted("%.9g", values.got) + "; " + std::to_string(values.mismatches) + " of " +
+           formatted("%.9g", values.got) + "\n" + std::to_string(values.mismatches) + " of " +
            std::to_string(values.elements) + " checked elements are wrong, " +
            std::to_string(values.nonfinite) + " of them not finite";
   }

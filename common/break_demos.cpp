@@ -136,6 +136,14 @@ Differences differences(const RunResult& a, const RunResult& b) {
   return found;
 }
 
+// A symptom that is too long for its line continues below, after its last semicolon.
+std::string in_80_columns(std::string symptom) {
+  const size_t last = symptom.rfind("; ");
+  if (symptom.size() > 59 && last != std::string::npos)
+    symptom.replace(last, 2, ";\n" + std::string(21, ' '));
+  return symptom;
+}
+
 std::string of(int64_t count, int64_t all) {
   return std::to_string(count) + " of " + std::to_string(all) + " values ";
 }
@@ -277,13 +285,13 @@ int run_breakable(const BreakDemos& demos, int argc, char** argv, const ProgramB
   if (!shows) {
     const std::vector<Argument> input = grouped(split(demo.input));
     const bool names_device = !on_emulator || has(input, "--device");
-    std::cout << std::string("this input does not show ") + demo.name +
-                     "; this one does: " + demos.program + " " +
-                     joined(flattened(without(input, {"--device"}))) + " --break " + demo.name +
-                     (names_device ? " --device emulator" : "") + "\n";
+    std::cout << std::string("this input does not show ") + demo.name + "; this one does:\n  " +
+                     demos.program + " " + joined(flattened(without(input, {"--device"}))) +
+                     " --break " + demo.name + (names_device ? " --device emulator" : "") + "\n";
     return written(run, code);
   }
-  std::cout << "  symptom    intact: " + before + "\n             broken: " + now + "\n";
+  std::cout << "  symptom    intact: " + in_80_columns(before) +
+                   "\n             broken: " + in_80_columns(now) + "\n";
   symptom["intact"]["text"] = before;
   symptom["broken"]["text"] = now;
   if (run.report) (*run.report)["symptom"] = symptom;

@@ -37,8 +37,8 @@ std::string describe(const Comparison& result, const Shape& shape, const char* n
   if (!result.same_shape) return std::string(name) + " has the wrong shape";
   if (result.mismatches == 0) return "";
   return text(
-      "%s%s: expected %.9g, got %.9g; %lld of %lld checked elements are wrong, %lld of "
-      "them not finite",
+      "%s%s: expected %.9g, got %.9g\n"
+      "%lld of %lld checked elements are wrong, %lld of them not finite",
       name, index_text(result.first_bad, shape, is_lse).c_str(), result.expected,
       unsigned_nan(result.got), static_cast<long long>(result.mismatches),
       static_cast<long long>(result.elements), static_cast<long long>(result.nonfinite));

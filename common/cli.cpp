@@ -7,32 +7,9 @@
 
 #include "common/error.hpp"
 #include "common/file.hpp"
+#include "common/words.hpp"
 
 namespace fa {
-
-namespace {
-
-// CLI11's formatter does not break lines. Returns its help in lines of at most 80 columns, whose
-// continuation lines start where the description starts.
-std::string wrapped(const std::string& text) {
-  constexpr size_t WIDTH = 80;
-  std::istringstream lines(text);
-  std::string result;
-  for (std::string line; std::getline(lines, line);) {
-    const size_t first = line.find_first_not_of(' '), gap = line.find("  ", first);
-    const size_t column = gap == std::string::npos ? first : line.find_first_not_of(' ', gap);
-    while (line.size() > WIDTH) {
-      const size_t end = line.rfind(' ', WIDTH);
-      if (end == std::string::npos || end <= column) break;
-      result += line.substr(0, end) + "\n";
-      line = std::string(column, ' ') + line.substr(end + 1);
-    }
-    result += line + "\n";
-  }
-  return result;
-}
-
-}  // namespace
 
 struct Cli::Impl {
   std::unique_ptr<CLI::App> owned;  // top level only, which owns the subcommands
@@ -147,6 +124,15 @@ std::string Cli::parse(int argc, char** argv) {
     const int code = impl_->app->exit(help, text);
     std::cout << wrapped(text.str());
     std::exit(output_is_written() ? code : kBadInput);
+  } catch (const CLI::ExtrasError&) {
+    std::vector<std::string> words;
+    CLI::App* app = impl_->app;
+    for (const CLI::App* each : app->get_subcommands(nullptr)) words.push_back(each->get_name());
+    if (!app->get_subcommands().empty()) app = app->get_subcommands()[0];
+    for (const CLI::Option* option : app->get_options()) words.push_back(option->get_name());
+    const std::string unknown = impl_->app->remaining(true)[0];
+    throw InputError("The following argument was not expected: " + unknown +
+                     did_you_mean(unknown, words) + " (--help lists what is accepted)");
   } catch (const CLI::ParseError& error) {
     std::string what = error.what();
     for (char& c : what) {

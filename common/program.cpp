@@ -11,6 +11,7 @@
 #include "common/error.hpp"
 #include "common/npy.hpp"
 #include "common/text.hpp"
+#include "common/words.hpp"
 
 namespace fa {
 namespace {
@@ -296,7 +297,7 @@ int report(const Arguments& args, Tensors& tensors, const Run& run, const Verdic
       std::cout << text("  time       %.3f ms (%.1f GFLOP/s)\n", run.time_ms,
                         flops(args.program.passes, tensors) / run.time_ms * 1e-6);
     }
-    std::cout << run.notes << "  check      " << indented(verdict.text) << '\n';
+    std::cout << wrapped(run.notes + "  check      " + indented(verdict.text) + '\n');
     if (!args.json.empty()) {
       call.json = args.json;
       call.report = shared_json(report_of(args, tensors, run, verdict));

@@ -128,7 +128,7 @@ class Server {
                               " tokens, wants " + std::to_string(request.wanted);
     const int64_t needed = ceil_div(request.tokens(), table_.page_size());
     if (request.tokens() > longest_ || needed > pool_.size()) {
-      say(wants + ": refused, as a sequence has at most " +
+      say(wants + ": refused: over " +
           std::to_string(std::min(longest_, pool_.size() * table_.page_size())) + " tokens");
       ++refused_;
       return;
@@ -329,13 +329,12 @@ int Server::report(const std::string& json) {
     return b == 0 ? 0.0 : static_cast<double>(a) / static_cast<double>(b);
   };
   char text[1024];
-  std::snprintf(
-      text, sizeof text,
-      "\n  answered   %lld tokens of %zu requests in %lld steps, %.1f a step; %lld refused, "
-      "%lld put back\n",
-      static_cast<long long>(answered_), finished_.size(), static_cast<long long>(decode_steps_),
-      ratio(answered_, decode_steps_), static_cast<long long>(refused_),
-      static_cast<long long>(preempted_));
+  std::snprintf(text, sizeof text,
+                "\n  answered   %lld tokens of %zu requests in %lld steps, %.1f a step\n"
+                "             %lld refused, %lld put back\n",
+                static_cast<long long>(answered_), finished_.size(),
+                static_cast<long long>(decode_steps_), ratio(answered_, decode_steps_),
+                static_cast<long long>(refused_), static_cast<long long>(preempted_));
   std::cout << text;
   if (!gpu_) {
     const int64_t read = decoding_.sectors * 32;
@@ -348,12 +347,11 @@ int Server::report(const std::string& json) {
                   decoding_.ms, static_cast<double>(answered_) / decoding_.ms * 1e3);
     std::cout << text;
   }
-  std::snprintf(
-      text, sizeof text,
-      "  cache      at most %lld of %lld pages in use, by %lld requests; %.0f %% of their "
-      "rows held a token\n",
-      static_cast<long long>(most_used_), static_cast<long long>(pool_.size()),
-      static_cast<long long>(most_running_), 100 * ratio(tokens_held_, places_held_));
+  std::snprintf(text, sizeof text,
+                "  cache      at most %lld of %lld pages in use, by %lld requests\n"
+                "             %.0f %% of their rows held a token\n",
+                static_cast<long long>(most_used_), static_cast<long long>(pool_.size()),
+                static_cast<long long>(most_running_), 100 * ratio(tokens_held_, places_held_));
   std::cout << text << "  pages      "
             << (still_used == 0 ? "all back"
                                 : std::to_string(still_used) + " are lost: they were not returned")

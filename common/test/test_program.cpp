@@ -153,15 +153,15 @@ TEST_CASE("a break alone runs its own input and is compared with the intact prog
   // there.
   ends_with({"--break", "wrong", "--shape", "1,1,2,2,2"}, 1, "ch99_test: ", "not finite\n");
   ends_with({"--break", "hidden", "--shape", "1,1,2,2,2"}, 0, "ch99_test: ",
-            "this input does not show hidden; this one does: ch99_test --shape 1,1,2,4,2 --break "
-            "hidden\n");
+            "this input does not show hidden; this one does:\n"
+            "  ch99_test --shape 1,1,2,4,2 --break hidden\n");
   ends_with({"--break", "counted", "--seed", "4"}, 1, "ch99_test: ", "count 6\n");
   program.has_device = true;
   ends_with({"--break", "unordered"}, 1, "input: --shape 1,1,2,2,2 --device emulator, which shows ",
-            "; 1 of 6 values differ between --schedule-seed 1 and 2\n");
+            ";\n                     1 of 6 values differ between --schedule-seed 1 and 2\n");
   ends_with({"--break", "unordered", "--device", "gpu"}, 2, "", "");
   ends_with({"--break", "unordered", "--seed", "4", "--device", "gpu"}, 0, "ch99_test: ",
-            "this one does: ch99_test --shape 1,1,2,2,2 --break unordered --device emulator\n");
+            "this one does:\n  ch99_test --shape 1,1,2,2,2 --break unordered --device emulator\n");
   check_refused({"--break", "nothing", "--break", "nan"}, "accepted: nan, wrong, hazard");
 }
 

@@ -29,12 +29,6 @@ export function compared(title, path, original, yours) {
   const row = (name, first, second, rest = '') => `${name.padEnd(NAME)}${first.padStart(12)} ${second.padStart(12)}${rest}`
   for (const line of yours.output.trimEnd().split('\n')) {
     const [, name, , now, estimate = ''] = ROW.exec(line) ?? []
-    const [, place] = /^ {2}hazard +(.*)/.exec(line) ?? []
-    if (place) {
-      for (const [, file, number] of place.matchAll(/([\w/]+\.hpp):(\d+)/g)) {
-        if (file === path && !places.length) places.push({ line: Number(number), column: 1, text: place, severity: 'warning' })
-      }
-    }
     if (name === undefined) lines.push(line)
     else if (name.startsWith('counted on')) lines.push(row(`  ${name}`, 'original', 'yours'))
     else {
@@ -42,6 +36,12 @@ export function compared(title, path, original, yours) {
       if (differs) changed.add(lines.length)
       before.delete(name)
       lines.push(row(`${differs ? '* ' : '  '}${name}`, old, now, estimate))
+    }
+  }
+  for (const [, broken] of yours.output.matchAll(/^ {2}hazard +(.+(?:\n {13}\S.*)*)/gm)) {
+    const text = broken.replace(/\s+/g, ' ')
+    for (const [, file, number] of text.matchAll(/([\w/]+\.hpp):(\d+)/g)) {
+      if (file === path && !places.length) places.push({ line: Number(number), column: 1, text, severity: 'warning' })
     }
   }
   const counted = lines.findLastIndex((line) => /^[* ] \S.* {2,}[\d.]+ +[\d.]+/.test(line))

@@ -56,7 +56,7 @@ test('a kernel: suggestions, a race, a compile error, a reload in between', { sk
 
   await again.reach('fa::MISSING_BARRIER')
   await again.type('fa::MISSING_BARRIER', '// no barrier')
-  assert.match(await again.check(), /^ {2}hazard +chapters\/04_swizzling\/attention\.hpp:\d+: read_before_barrier: warp \d+ reads /m)
+  assert.match(await again.check(), /^ {2}hazard +chapters\/04_swizzling\/attention\.hpp:\d+: read_before_barrier: warp \d+\s+reads /m)
   await again.root.locator('.fa-place').first().click()
   assert.equal(await again.root.locator('.cm-lint-marker-warning').count(), 1)
   assert.match(await page.evaluate(() => String(getSelection())), /^ +ldmatrix_x2\(K_rmem, /)
