@@ -30,6 +30,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/words.hpp"
+
 namespace {
 
 using nlohmann::ordered_json;
@@ -38,23 +40,26 @@ namespace fs = std::filesystem;
 const char* const kUsage =
     "usage: emucuda FILE.cu... [options] [-- ARGUMENTS]\n"
     "\n"
-    "Compiles CUDA files, runs their main on the emulator, and reports every race and bad access.\n"
+    "Compiles CUDA files, runs their main on the emulator, and reports every race and\n"
+    "bad access.\n"
     "\n"
     "  -I DIR  -D NAME[=VALUE]   as for a compiler; -O N for the host's code\n"
     "  -std=c++20  -fmad=false   as for nvcc\n"
-    "  --profile                 counters of each kernel, and its most expensive lines\n"
-    "  --json FILE               the report as JSON; --sarif FILE has the hazards as SARIF 2.1.0\n"
-    "  --tool NAME               only the hazards of memcheck, racecheck, initcheck or synccheck\n"
+    "  --profile                 counters of each kernel, and its costliest lines\n"
+    "  --json FILE               the report as JSON\n"
+    "  --sarif FILE              the hazards as SARIF 2.1.0\n"
+    "  --tool NAME               only the hazards of memcheck, racecheck, initcheck\n"
+    "                            or synccheck\n"
     "  --schedule-seed N         another order of warps and lanes (default 0)\n"
-    "  --once                    skips a repeated launch, unless the host has copied or set its "
-    "data\n"
+    "  --once                    skips a repeated launch, unless the host has copied\n"
+    "                            or set its data\n"
     "  -o PROGRAM                compiles only; `emucuda PROGRAM` then runs it\n"
     "  --arch sm_NN              the card that __CUDA_ARCH__ names (default sm_80)\n"
-    "  --device auto|gpu|emulator   gpu: compiles with nvcc and runs on the card (default "
-    "emulator)\n"
+    "  --device auto|gpu|emulator   gpu: compiles with nvcc and runs on the card\n"
+    "                            (default emulator)\n"
     "\n"
-    "Exit status: the program's own if it is not 0; else 1 with a hazard; 2 if a file does not\n"
-    "compile or needs what is not supported.\n";
+    "Exit status: the program's own if it is not 0; else 1 with a hazard; 2 if a file\n"
+    "does not compile or needs what is not supported.\n";
 
 struct UsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -388,9 +393,15 @@ std::string plural(int64_t n, const std::string& noun) {
   return std::to_string(n) + " " + noun + (n == 1 ? "" : "s");
 }
 
+// Prints a sentence to stderr, in 80 columns on a terminal, and otherwise in one line, as compilers
+// do, so that a search or an editor finds all of it.
+void print_sentence(const std::string& text) {
+  std::cerr << (isatty(STDERR_FILENO) != 0 ? fa::wrapped(text) : text) << "\n";
+}
+
 void print_hazards(const ordered_json& report) {
   for (const ordered_json& hazard : report["hazards"]) {
-    std::cerr << hazard["message"].get<std::string>() << "\n";
+    print_sentence(hazard["message"]);
     const auto quote = [&](const char* key) {
       if (!hazard[key].is_string()) return;
       const std::string place = hazard[key], text = source_line(place);
@@ -398,14 +409,13 @@ void print_hazards(const ordered_json& report) {
     };
     quote("where");
     if (hazard["other"] != hazard["where"]) quote("other");
-    std::cerr << "    in kernel " << hazard["kernel"].get<std::string>() << ", "
-              << plural(hazard["count"], "time");
     const auto kind = kKinds.find(hazard["kind"]);
-    if (kind != kKinds.end()) std::cerr << "; " << kind->second.fix;
-    std::cerr << "\n";
+    print_sentence("    in kernel " + hazard["kernel"].get<std::string>() + ", " +
+                   plural(hazard["count"], "time") +
+                   (kind != kKinds.end() ? std::string("; ") + kind->second.fix : ""));
   }
   for (const ordered_json& note : report["notes"]) {
-    std::cerr << "note: " << note["message"].get<std::string>() << "\n";
+    print_sentence("note: " + note["message"].get<std::string>());
   }
 }
 
@@ -417,7 +427,7 @@ void print_profile(const ordered_json& report) {
     };
     std::cerr << "\nkernel " << kernel["name"].get<std::string>() << ", " << kernel["launches"]
               << (kernel["launches"] == 1 ? " launch" : " launches") << ": grid " << dims("grid")
-              << ", block " << dims("block") << ", " << kernel["shared_bytes"]
+              << ", block " << dims("block") << ",\n  " << kernel["shared_bytes"]
               << " bytes of shared memory per block\n";
     const ordered_json& profile = kernel["profile"];
     for (const auto& [name, value] : profile.items()) {
@@ -531,27 +541,12 @@ int run_on_gpu(const Options& options, const fs::path& directory) {
 // ---- the command line
 // ----------------------------------------------------------------------------
 
-// Number of letters to add, remove or replace until a is b.
-size_t edits(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t corner = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = corner + (a[i] == b[j] ? 0 : 1);
-      corner = std::exchange(row[j + 1], std::min({replaced, row[j] + 1, row[j + 1] + 1}));
-    }
-  }
-  return row.back();
-}
-
 std::string no_such_option(const std::string& argument) {
   const std::string name = argument.substr(0, argument.find('='));
-  for (const char* option : {"--profile", "--json", "--sarif", "--tool", "--schedule-seed",
-                             "--once", "--arch", "--device", "--help"}) {
-    if (edits(name, option) <= 2) return name + ": no such option; did you mean " + option + "?";
-  }
-  return argument + ": no such option (emucuda --help lists them)";
+  return name + ": no such option" +
+         fa::did_you_mean(name, {"--profile", "--json", "--sarif", "--tool", "--schedule-seed",
+                                 "--once", "--arch", "--device", "--help"}) +
+         " (emucuda --help lists them)";
 }
 
 Options parse(int argc, char** argv) {
