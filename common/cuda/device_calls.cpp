@@ -178,7 +178,7 @@ void atomic_float(void* p, const void* operand, void* old, int bytes, int order,
   atomic(p, operand, nullptr, old, static_cast<size_t>(bytes), order, update, site);
 }
 
-// Formats as device printf does: `arguments` are packed, each aligned to its size.
+// Formats as device printf does. `arguments` are packed, each aligned to its size.
 std::string format(const char* text, const char* arguments) {
   std::string out;
   size_t at = 0;

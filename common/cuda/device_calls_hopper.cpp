@@ -1,4 +1,4 @@
-// Hopper's instructions for the device code of a CUDA file: mbarriers, tensor copies, wgmma,
+// Hopper's instructions for the device code of a CUDA file, with mbarriers, tensor copies, wgmma,
 // clusters. See device_calls.cpp.
 
 #include <cstdint>
@@ -44,7 +44,7 @@ TensorMap decode(const void* map, int line, const char* file) {
   return {*box};
 }
 
-// `bytes` in a row: a box of one dimension.
+// A box of one dimension, which is `bytes` in a row.
 TensorMap row_of(const void* data, uint32_t bytes) {
   TensorMap map;
   map.box.data = data;
@@ -106,7 +106,7 @@ void emucuda_fence_proxy_async_global(PLACE) { emulator::fence_proxy_async_globa
 
 // ---- bulk copies ----
 
-// `blocks`: a mask of the cluster's blocks; 0: the block that `mbarrier` names
+// `blocks` is a mask of the cluster's blocks, or 0 for the block that `mbarrier` names
 void emucuda_tma_load(uint32_t to, const void* map, const int* at, int rank, uint32_t mbarrier,
                       uint32_t blocks, PLACE) {
   const TensorMap tensor = decode(map, line, file);
@@ -143,7 +143,7 @@ void emucuda_stmatrix_x4(uint32_t to, const uint32_t (&registers)[4], PLACE) {
 
 // ---- wgmma ----
 
-// kind: the type, then whether A and B are MN-major.
+// `kind` has the type, and whether A and B are MN-major.
 void emucuda_wgmma(float* d, int n, uint32_t* a, uint64_t descriptor_a, uint64_t descriptor_b,
                    int accumulate, int kind, int neighbours, PLACE) {
   if (!neighbours) {

@@ -248,7 +248,7 @@ auto rounded(int mode, F f) {
   std::fesetround(before);
   return result;
 }
-// To an integer type as a GPU converts: saturates, NaN is 0.
+// To an integer type as a GPU converts, with saturation, and 0 for NaN.
 template <class T>
 T to_integer(double x, int mode) {
   const double whole = rounded(mode, [&] {

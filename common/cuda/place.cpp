@@ -20,7 +20,7 @@ bool Places::is_system(const DILocation& location) const {
 
 Place Places::of(const Instruction& instruction) const {
   const DILocation* location = instruction.getDebugLoc();
-  if (location == nullptr) {  // made by the optimizer: the function's own line
+  if (location == nullptr) {  // made by the optimizer, so the function's line
     const DISubprogram* function = instruction.getFunction()->getSubprogram();
     return function == nullptr ? Place{} : Place{file_of(*function), function->getLine()};
   }

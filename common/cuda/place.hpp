@@ -41,13 +41,13 @@ class Places {
   std::vector<std::string> system_;
 };
 
-/// What the emulator need not expect of a program.
+/// Facts about a program that let the emulator check less.
 struct Facts {
   uint64_t narrowest = 4;    // size of the smallest access in bytes, up to 4
   bool async_proxy = false;  // it has bulk copies or wgmma
 };
 
-/// Makes calls to functions of the library. Each gets two arguments more: line and file.
+/// Makes calls to functions of the library. Each gets two more arguments, line and file.
 class Calls {
  public:
   Calls(llvm::Module& module, const std::set<std::string>& exported, const Places& places)

@@ -55,7 +55,7 @@ class Translator : private Arithmetic {
       if (c == '\n') comment = false;
       if (!comment) source += c == '\n' || c == '\t' ? ' ' : c;
     }
-    const StringRef unique = "${:uid}";  // clang's %=: labels are unique here anyway
+    const StringRef unique = "${:uid}";  // clang's %=, but labels are unique here anyway
     for (size_t at = source.find(unique.str()); at != std::string::npos;
          at = source.find(unique.str()))
       source.erase(at, unique.size());
@@ -90,7 +90,7 @@ class Translator : private Arithmetic {
   }
 
  private:
-  // Operands are numbered: results first, then inputs; an input with a digit is that result before.
+  // Operands are numbered, results before inputs. An input with a digit is that result before.
   void bind(const InlineAsm& text) {
     unsigned input = 0;
     for (const InlineAsm::ConstraintInfo& info : text.ParseConstraints()) {
@@ -107,7 +107,7 @@ class Translator : private Arithmetic {
     }
   }
 
-  // "LOOP: ": the name, which it takes off.
+  // Takes the name off "LOOP: ".
   static StringRef take_label(StringRef& text) {
     const size_t end = text.find_first_of(" .:;{[,");
     if (end == StringRef::npos || end == 0 || text[end] != ':') return "";
@@ -193,7 +193,7 @@ class Translator : private Arithmetic {
   bool write(StringRef text, Value* value) {
     unsigned index = 0;
     const bool operand = is_operand(text, index);
-    if (text == "_") return true;  // PTX: the result is not used
+    if (text == "_") return true;  // the result is not used
     if (branches_) {
       if (operand && index >= results_) return false;
       builder_.CreateStore(as(value, builder_.getInt64Ty()),

@@ -1,5 +1,5 @@
 #pragma once
-// Inline PTX: each instruction of an asm statement becomes a call to the library.
+// Inline PTX, of which each instruction becomes a call to the library.
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>

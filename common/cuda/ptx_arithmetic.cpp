@@ -239,7 +239,7 @@ Value* Arithmetic::arithmetic(const Statement& statement, std::vector<Value*> in
     if (name == "min")
       out = builder_.CreateBinaryIntrinsic(type[0] == 's' ? Intrinsic::smin : Intrinsic::umin,
                                            in[0], in[1]);
-    if (name == "shl" || name == "shr") {  // PTX: a count of the width or more shifts all out
+    if (name == "shl" || name == "shr") {  // a count of the width or more shifts all out
       Value* count = as(in[1], kind);
       Value* most = ConstantInt::get(kind, bits - 1);
       Value* within = builder_.CreateICmpULE(count, most);
@@ -260,12 +260,12 @@ Value* Arithmetic::arithmetic(const Statement& statement, std::vector<Value*> in
   return out;
 }
 
-Value* Arithmetic::saturated(Value* value, Type* kind) {  // in [0, 1]; NaN becomes 0
+Value* Arithmetic::saturated(Value* value, Type* kind) {  // to [0, 1], and NaN becomes 0
   value = builder_.CreateBinaryIntrinsic(Intrinsic::maxnum, value, ConstantFP::get(kind, 0));
   return builder_.CreateBinaryIntrinsic(Intrinsic::minnum, value, ConstantFP::get(kind, 1));
 }
 
-// Arithmetic of one or two floats of 16 bits: in fp32, rounded once.
+// Arithmetic of one or two floats of 16 bits, in fp32 and rounded once.
 Value* Arithmetic::halves(const Statement& statement, const std::vector<Value*>& in) {
   StringRef type = statement.name.back();
   const bool two = type.consume_back("x2");

@@ -18,14 +18,14 @@ struct Statement {
   bool has(llvm::StringRef part) const;
 };
 
-/// Values of the operands in, value of the result out; nullptr for what is not supported.
+/// Takes the operands' values. Returns that of the result, or nullptr if it is not supported.
 class Arithmetic {
  public:
   Arithmetic(Calls& calls, llvm::IRBuilder<>& builder, llvm::CallInst& call)
       : calls_(calls), builder_(builder), call_(call) {}
 
  protected:
-  /// The same bits as another type; integers are extended with zeros or cut off.
+  /// The same bits as another type. Integers are extended with zeros or cut off.
   llvm::Value* as(llvm::Value* value, llvm::Type* type);
   llvm::Value* i32(uint64_t value) { return builder_.getInt32(static_cast<unsigned>(value)); }
 

@@ -165,7 +165,7 @@ void optimize(Module& module) {
 // ---- shared variables
 // ----------------------------------------------------------------------------
 
-// The functions that `kernel` calls, directly or not; an indirect call may reach every function.
+// The functions that `kernel` calls, directly or not. An indirect call may reach every function.
 std::set<Function*> reachable(Function& kernel) {
   std::set<Function*> found{&kernel};
   std::vector<Function*> open{&kernel};
@@ -575,7 +575,7 @@ class Rewriter {
 // ---- after the rewriting
 // -------------------------------------------------------------------------
 
-// void thunk(void** arguments): calls the kernel as cudaLaunchKernel passes its arguments.
+// void thunk(void** arguments) calls the kernel as cudaLaunchKernel passes its arguments.
 Function* make_thunk(Function& kernel) {
   Module& module = *kernel.getParent();
   IRBuilder<> builder(module.getContext());

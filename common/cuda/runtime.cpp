@@ -48,7 +48,7 @@ constexpr int kNoError = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidConfigu
               kInvalidSymbol = 13, kInvalidFunction = 98, kInvalidDevice = 101,
               kInvalidHandle = 400, kIllegalAddress = 700, kTimeout = 702;
 constexpr size_t kDefaultShared = 48 * 1024, kMostShared = 227 * 1024;
-constexpr int64_t kMostBlocks = int64_t{1} << 27;  // in a grid; a GPU's limit is 2^31 - 1
+constexpr int64_t kMostBlocks = int64_t{1} << 27;  // in a grid, where a GPU's limit is 2^31 - 1
 constexpr size_t kMemory = size_t{80} << 30;       // the card's memory
 
 // The file's number, then the name as the linker has it. Each file of the command is a separate
@@ -264,7 +264,7 @@ void fill_now(Buffer& buffer) {
   buffer.to_do = {};
 }
 
-// The host copies or sets memory here: the launches that get it run again (--once).
+// The host copies or sets memory here, so the launches that get it run again (--once).
 void note_host_use(const void* p) {
   const int64_t now = ++state().epoch;
   if (Buffer* buffer = buffer_at(p)) {
@@ -428,7 +428,7 @@ void add_hazard(const std::string& kind, const ordered_json& where, const ordere
                    {"kernel", kernel}, {"message", message}};
 }
 
-// "; x has 300 elements" for an address after the buffer that the text names; otherwise "".
+// "; x has 300 elements" for an address after the buffer that the text names, or else "".
 std::string size_of_buffer(uint64_t address, const std::string& text) {
   const auto after = state().buffers.upper_bound(address);
   if (after == state().buffers.begin()) return "";
@@ -458,7 +458,7 @@ void name_arguments(const Kernel& kernel, void** arguments) {
   }
 }
 
-// EMUCUDA_ONCE: the same for a launch. Its buffers are those that its arguments point to.
+// EMUCUDA_ONCE does the same for a launch. Its buffers are those that its arguments point to.
 bool first_launch(const Kernel& kernel, const fa::LaunchConfig& config, void** arguments) {
   std::ostringstream key;
   key << &kernel << ' ' << config.grid.x << ' ' << config.grid.y << ' ' << config.grid.z << ' '

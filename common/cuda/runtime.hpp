@@ -1,5 +1,5 @@
 #pragma once
-// The run-time library of a CUDA file: the functions that its device code calls, and how a
+// The run-time library of a CUDA file has the functions that its device code calls, and says how a
 // launch ends early.
 
 #include <cstddef>
@@ -10,16 +10,16 @@
 
 namespace emucuda {
 
-// The three that device code can end a launch with; include/emucuda_api.h has all errors.
+// The three that device code can end a launch with. include/emucuda_api.h has all errors.
 enum Error { cudaErrorAssert = 710, cudaErrorLaunchFailure = 719 };
 
-/// Thrown by a thread that ends its launch: a failed assert, a trap.
+/// Thrown by a thread that ends its launch, by a failed assert or a trap.
 struct KernelStop {
   int error;
   std::string text;
 };
 
-/// True if the bytes are in a constant of the program: a __constant__ variable, a string.
+/// True if the bytes are in a constant of the program, a __constant__ variable or a string.
 bool is_constant(const void* p, size_t bytes);
 /// Notes that `value` (nullptr: 0xff only) is about to be written to `bytes` bytes of global
 /// memory. The caller may leave out a value without a byte 0xff.

@@ -1,4 +1,4 @@
-// cuTensorMapEncodeTiled: a tensor map holds the number of a box that is kept here.
+// cuTensorMapEncodeTiled. A tensor map holds the number of a box that is kept here.
 
 #include <cstdint>
 #include <cstring>
@@ -19,7 +19,7 @@ namespace {
 constexpr uint64_t kMagic = 0x656d755f74656e73;
 
 std::mutex mutex;
-std::deque<fa::TensorBox>& boxes() {  // never destroyed; a deque does not move them
+std::deque<fa::TensorBox>& boxes() {  // never destroyed, and a deque does not move them
   static auto& all = *new std::deque<fa::TensorBox>;
   return all;
 }

@@ -21,7 +21,7 @@ namespace {
 struct Product {
   int n = 0;
   StringRef type;
-  std::vector<StringRef> d, a;  // registers; a: or one descriptor
+  std::vector<StringRef> d, a;  // registers, or in `a` one descriptor
   StringRef b, scale;
   bool mn_major_a = false, mn_major_b = false;
 };
@@ -204,7 +204,7 @@ class Keeper {
   Calls& calls_;
   CallInst& call_;
   IRBuilder<> builder_;
-  std::vector<Value*> operands_;  // by number; nullptr: a result
+  std::vector<Value*> operands_;  // by number, nullptr for a result
   unsigned results_ = 0;
   std::map<unsigned, Value*> stored_to_;
   std::vector<Instruction*> dead_;

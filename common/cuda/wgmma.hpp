@@ -1,5 +1,5 @@
 #pragma once
-// wgmma in a CUDA file: its accumulators stay in memory.
+// wgmma in a CUDA file, whose accumulators stay in memory.
 
 #include <llvm/IR/Module.h>
 

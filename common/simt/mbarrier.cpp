@@ -75,7 +75,8 @@ Mbarriers::Mbarrier* Mbarriers::find(Thread& thread, uint32_t offset, const char
   return found;
 }
 
-// What `thread`, which may be of another block of the cluster, knows about this block.
+// Returns the knowledge of `thread`, which may be in another block of the cluster, about this
+// block.
 Observer Mbarriers::observer_in(const Thread& thread) const {
   if (thread.block == &block_) return observer(thread);
   static const Clock kNothing;

@@ -11,9 +11,9 @@ Warpgroup& Block::warpgroup(const Thread& thread, Instruction instruction) {
   const auto number = static_cast<size_t>(thread.warp->index / kWarpgroupWarps);
   if (number >= warpgroups_.size()) {
     throw std::runtime_error(std::string(info(instruction).name) +
-                             " needs four warps, and the last " +
+                             " needs four warps, but the last warpgroup of this block has " +
                              std::to_string(warps_.size() % kWarpgroupWarps) +
-                             " of this block are fewer: launch a multiple of 128 threads");
+                             "; launch a multiple of 128 threads");
   }
   return *warpgroups_[number];
 }

@@ -117,7 +117,7 @@ namespace detail {
 
 __device__ inline unsigned lane() { return __nvvm_read_ptx_sreg_laneid(); }
 
-// A value of any type, word by word: shuffle(word) is the word of the other lane.
+// A value of any type, word by word. shuffle(word) returns the word of the other lane.
 template <class T, class F>
 __device__ T by_words(const T& value, F shuffle) {
   unsigned words[(sizeof(T) + 3) / 4] = {};
@@ -304,7 +304,7 @@ class thread_group {
   __device__ unsigned mask() const { return mask_; }
 
  private:
-  unsigned mask_;  // lanes of the thread's warp; 0: the block
+  unsigned mask_;  // lanes of the thread's warp, or 0 for the block
 };
 // Tiles of at most 32 threads, whose size is known at run time only.
 __device__ inline thread_group tiled_partition(const thread_group& parent, unsigned size) {
@@ -329,7 +329,7 @@ __device__ void sync(const Group& group) {
   group.sync();
 }
 
-// The group copies together; wait() makes the copies visible to all of it.
+// The group copies together, and wait() makes the copies visible to all of it.
 template <class Group, class T>
 __device__ void memcpy_async(const Group& group, T* to, const T* from, size_t bytes) {
   const size_t piece = ((size_t)to | (size_t)from | bytes) % 16 == 0 ? 16 : 4;

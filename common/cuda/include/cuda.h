@@ -1,5 +1,5 @@
 #pragma once
-// Parts of the driver's API: tensor maps, and how a program finds the function that makes them.
+// The driver's tensor maps, and how a program finds the function that makes them.
 
 #include "cuda_runtime.h"
 

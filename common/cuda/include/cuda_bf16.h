@@ -3,7 +3,7 @@
 
 #include "cuda_runtime.h"
 
-// Nearest even; a NaN stays one.
+// Rounds to nearest even, and a NaN stays one.
 static inline __host__ __device__ unsigned short emucuda_to_bf16(float value) {
   unsigned bits = __builtin_bit_cast(unsigned, value);
   if ((bits & 0x7fffffff) > 0x7f800000) return 0x7fff;

@@ -1,5 +1,5 @@
 #pragma once
-// __nv_fp8_e4m3 and __nv_fp8_e5m2: rounded to nearest even, with saturation.
+// __nv_fp8_e4m3 and __nv_fp8_e5m2 are rounded to nearest even, with saturation.
 
 #include "cuda_fp16.h"
 

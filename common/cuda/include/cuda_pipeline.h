@@ -1,5 +1,5 @@
 #pragma once
-// __pipeline_memcpy_async and its waits: cp.async.
+// __pipeline_memcpy_async and its waits are cp.async.
 
 #include "cuda_runtime.h"
 

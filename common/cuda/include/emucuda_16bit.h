@@ -147,7 +147,7 @@ EMUCUDA_SHUFFLE(__shfl_down_sync, unsigned)
 EMUCUDA_HD EMUCUDA_T __ldg(const EMUCUDA_T* p) { return *p; }
 EMUCUDA_HD EMUCUDA_T2 __ldg(const EMUCUDA_T2* p) { return *p; }
 
-// By compare-and-swap of the word; other threads see one step.
+// By compare-and-swap of the word, so that other threads see one step.
 static inline __device__ EMUCUDA_T2 atomicAdd(EMUCUDA_T2* p, EMUCUDA_T2 value) {
   unsigned *word = (unsigned*)p, old = *(volatile unsigned*)word, expected;
   do {

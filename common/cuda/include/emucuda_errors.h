@@ -1,5 +1,5 @@
 #pragma once
-// The errors that the API returns: name, number, text.
+// The errors that the API returns, with name, number and text.
 
 #define EMUCUDA_ERRORS(X)                                                  \
   X(cudaSuccess, 0, "no error")                                            \

@@ -1,5 +1,5 @@
 #pragma once
-// Conversions of addresses; warp-wide functions whose versions in clang 19's headers pass their
+// Conversions of addresses, and warp-wide functions whose versions in clang 19's headers pass their
 // arguments in the wrong order.
 
 // Overloads for float that clang's headers declare and leave to the toolkit's.

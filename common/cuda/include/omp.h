@@ -1,5 +1,5 @@
 #pragma once
-// OpenMP for the host's code: its pragmas are ignored, so there is one thread.
+// OpenMP for the host's code. Its pragmas are ignored, so there is one thread.
 
 static inline int omp_get_thread_num() { return 0; }
 static inline int omp_get_num_threads() { return 1; }

@@ -1,4 +1,4 @@
-// Each kind of hazard in a separate kernel; without -D WRONG the same kernels are right. A
+// Each kind of hazard in a separate kernel. Without -D WRONG the same kernels are right. A
 // comment `expect` names what is to be reported at its line when the file is compiled with -D
 // WRONG.
 #include <cstdio>
@@ -92,7 +92,7 @@ __global__ void reads_missing_lane(int* out) {
   out[threadIdx.x] = value;
 }
 
-__global__ void neighbours(unsigned char* out) {  // right: each thread has its own byte
+__global__ void neighbours(unsigned char* out) {  // right, as each thread has its own byte
   __shared__ unsigned char bytes[n];
   bytes[threadIdx.x] = threadIdx.x;
   out[threadIdx.x] = bytes[threadIdx.x];

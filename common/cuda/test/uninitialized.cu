@@ -38,7 +38,7 @@ __global__ void copies(const float4* in, float4* out) {
   out[i] = tile[i];
 }
 
-// From here on right: all bits set is a value as any other.
+// The rest is right, because all bits set is a value as any other.
 struct Padded {
   double a;
   char b;  // 7 bytes of padding follow

@@ -1,4 +1,4 @@
-// What units.cu and units_other.cu both have, with another UNIT: no name is in one of them only.
+// Included by units.cu and units_other.cu, with another UNIT. No name is in one of them only.
 #pragma once
 #include <cstdio>
 
