@@ -97,7 +97,8 @@ void check_extents(TensorRefs tensors) {
 void check_shared_heads(const TensorRef& q, const TensorRef& k) {
   if (q.shape[1] % k.shape[1] == 0) return;
   throw InputError(std::to_string(q.shape[1]) + " heads of Q cannot share " +
-                   std::to_string(k.shape[1]) + " of K and V: the second must divide the first");
+                   std::to_string(k.shape[1]) + " heads of K and V, because " +
+                   std::to_string(k.shape[1]) + " does not divide " + std::to_string(q.shape[1]));
 }
 
 // Returns the arguments of the forward pass whose gradients `args` asks for.
@@ -290,7 +291,8 @@ void check_shapes(const DecodeArgs& args) {
   if (args.splits.own < 1 || args.splits.prefix < 0 ||
       (args.splits.prefix > 0) != (args.prefix > 0)) {
     throw InputError(std::to_string(args.splits.own) + " splits, and " +
-                     std::to_string(args.splits.prefix) + " of the prefix: expected 1 or more");
+                     std::to_string(args.splits.prefix) +
+                     " splits of the prefix: expected 1 or more");
   }
 }
 

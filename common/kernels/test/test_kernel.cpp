@@ -81,7 +81,7 @@ TEST_CASE("tensors that do not fit together are refused whatever a chapter takes
         }).find("batch") != std::string::npos);
   CHECK(refused([](ForwardArgs& a) {
           a.k = a.v = tensor({1, 3, 9, 64});
-        }) == "4 heads of Q cannot share 3 of K and V: the second must divide the first");
+        }) == "4 heads of Q cannot share 3 heads of K and V, because 3 does not divide 4");
   CHECK(refused([](ForwardArgs& a) {
           a.lse = tensor({1, 4, 9, 1}, Dtype::f32);
         }).find("LSE is") == 0);
