@@ -36,7 +36,7 @@ FA_DEVICE QTile q_tile_of(const Params& p, int index, Breaks breaks) {
 // [/anchor: cut]
 
 // [anchor: last_first]
-// Without a mask, the last tile of keys comes first, then the others from the first on. So scores
+// Without a mask, the last tile of keys comes first, then the others in order. So scores
 // that rise or fall along the sequence are largest in one of the first two tiles.
 FA_DEVICE bool sees_all(const Params& p) {
   return p.mask.left == UNLIMITED && p.mask.right == UNLIMITED;
