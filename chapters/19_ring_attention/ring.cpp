@@ -104,6 +104,60 @@ void add_gradients(const Sizes& sizes, const std::vector<Range>& pieces, const P
   });
 }
 
+// Returns `count` rows of each head of [heads, rows, dim].
+Part copy_rows(const float* from, int64_t heads, int64_t rows, int64_t first, int64_t count,
+               int64_t dim) {
+  Part part;
+  for (int64_t head = 0; head < heads; ++head) {
+    const float* const begin = from + (head * rows + first) * dim;
+    part.insert(part.end(), begin, begin + count * dim);
+  }
+  return part;
+}
+
+// Adds a part to `count` rows of each head of [heads, rows, dim].
+void add_rows(float* to, const Part& part, int64_t heads, int64_t rows, int64_t first,
+              int64_t count, int64_t dim) {
+  for (int64_t head = 0; head < heads; ++head)
+    for (int64_t i = 0; i < count * dim; ++i)
+      to[(head * rows + first) * dim + i] += part[head * count * dim + i];
+}
+
+// add_gradients by kernels, with a launch for each visible pair of pieces. A piece that sees all of
+// some keys and a triangle of others has a launch for each.
+void add_gradients(const KernelGradients& kernels, const Sizes& sizes,
+                   const std::vector<Range>& pieces, const Part& q, const State& state,
+                   const Part& d_o, const Keys& keys, Part& dq, Part& dk_and_dv) {
+  const int64_t rows = rows_in(pieces), dim = sizes.dim;
+  for_pairs(sizes, pieces, keys.pieces, [&](int64_t row, int64_t key_row, const Seen& seen) {
+    const int64_t count = seen.end - seen.begin;
+    if (seen.keys == 0) return;
+    const auto of_q = [&](const Part& part, int64_t columns) {
+      return copy_rows(part.data(), sizes.heads, rows, row, count, columns);
+    };
+    const auto of_k = [&](const float* from) {
+      return copy_rows(from, sizes.kv_heads, keys.rows, key_row, seen.keys, dim);
+    };
+    fa::Problem problem;
+    problem.shape = {1, sizes.heads, count, seen.keys, dim};
+    problem.dtype = fa::Dtype::bf16;
+    problem.scale = sizes.scale;
+    problem.group = sizes.heads / sizes.kv_heads;
+    problem.causal = seen.causal;
+    problem.q = of_q(q, dim);
+    problem.d_o = of_q(d_o, dim);
+    problem.k = of_k(keys.k(sizes, 0, 0));
+    problem.v = of_k(keys.v(sizes, 0, 0));
+    Gradients found{Part(problem.q.size()), Part(problem.k.size()), Part(problem.k.size())};
+    kernels(problem, {of_q(state.o, dim), of_q(state.lse, 1)}, found);
+    add_rows(dq.data(), found.dq, sizes.heads, rows, row, count, dim);
+    float* const dk = dk_and_dv.data();
+    add_rows(dk, found.dk, sizes.kv_heads, keys.rows, key_row, seen.keys, dim);
+    add_rows(dk + sizes.kv_heads * keys.rows * dim, found.dv, sizes.kv_heads, keys.rows, key_row,
+             seen.keys, dim);
+  });
+}
+
 void add(Part& sum, const Part& part) {
   for (size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
 }
@@ -264,7 +318,10 @@ Gradients backward(Transport& transport, const Options& options, const Sizes& si
   // it received and sends them on. After the last step they are back at the owner.
   ring.for_all_keys(k, v, [&](const Keys& keys, int owner) {
     Part found(keys.k_and_v.size());
-    add_gradients(sizes, queries, q, state, d_o, D, keys, gradients.dq, found);
+    if (options.kernels)
+      add_gradients(options.kernels, sizes, queries, q, state, d_o, keys, gradients.dq, found);
+    else
+      add_gradients(sizes, queries, q, state, d_o, D, keys, gradients.dq, found);
     if (schedule != Schedule::gather && owner != ring.rank) {
       Part before(found.size());
       transport.wait(transport.receive(ring.previous(), Tag::gradients, before));

@@ -4,9 +4,11 @@
 // owner, as in Ring Attention (Liu, Zaharia and Abbeel 2023).
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
+#include "common/problem.hpp"
 #include "partition.hpp"
 #include "transport.hpp"
 
@@ -39,13 +41,6 @@ struct Step {
   double begin_ms = 0, transfer_begin_ms = 0, transfer_ms = 0;
 };
 
-// `breaks` are those of breaks.hpp. The steps are added to *log if it is not null.
-struct Options {
-  Schedule schedule;
-  uint32_t breaks = 0;
-  std::vector<Step>* log = nullptr;
-};
-
 // A rank's part of Q, O and similar tensors: [heads, rows, dim], with the rows of its pieces one
 // after another. For K and V: [kv_heads, rows, dim].
 using Part = std::vector<float>;
@@ -54,6 +49,24 @@ using Part = std::vector<float>;
 // each time would add up. LSE is -inf and O is 0 until a key has been seen.
 struct State {
   Part o, lse;
+};
+
+struct Gradients {
+  Part dq, dk, dv;  // parts of this rank
+};
+
+// Computes the gradients of a problem in bf16, where O and LSE are those of all keys. The results
+// have their sizes.
+using KernelGradients =
+    std::function<void(const fa::Problem& problem, const State& state, Gradients& gradients)>;
+
+// `breaks` are those of breaks.hpp. The steps are added to *log if it is not null. If there are
+// `kernels`, they compute the gradients instead of the CPU.
+struct Options {
+  Schedule schedule;
+  uint32_t breaks = 0;
+  std::vector<Step>* log = nullptr;
+  KernelGradients kernels = {};
 };
 
 // state = merge(state, (o, lse)) for one row, where o is [dim]. This form cannot overflow:
@@ -65,10 +78,6 @@ void merge_row(std::span<float> o, float& lse, std::span<const float> o_b, float
 // calls it.
 State forward(Transport& transport, const Options& options, const Sizes& sizes, const Part& q,
               const Part& k, const Part& v);
-
-struct Gradients {
-  Part dq, dk, dv;  // parts of this rank
-};
 
 // Computes the gradients from this rank's dO and the result of forward(). K and V are passed around
 // once more, and dK and dV with them and one step further, to their owner. `gather` adds up the

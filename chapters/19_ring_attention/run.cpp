@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "chapters/09_masks_and_shapes/chapter.hpp"
+#include "chapters/22_backward_on_hopper/chapter.hpp"
 #include "common/error.hpp"
 #include "common/text.hpp"
 #include "common/timer.hpp"
@@ -50,10 +51,20 @@ Job asked_for(const fa::Problem& problem, Schedule schedule, uint32_t breaks, in
               const Flags& flags) {
   Job job = job_of(problem, schedule, breaks, flags.backward);
   job.device = device_asked(flags);
+  if (flags.attention != "auto" && (job.device == Device::cpu || !flags.backward))
+    throw fa::InputError("--attention: accepted with --backward on a GPU or the emulator");
   if (job.device == Device::cpu) return job;
   if (breaks != 0) throw fa::InputError("--break: accepted with --device cpu");
-  if (flags.backward) throw fa::InputError("--backward: accepted with --device cpu");
   ::ch09::KERNEL.check_shape(problem.shape);
+  if (flags.backward) {
+    const bool hopper = (problem.shape.dim == 64 || problem.shape.dim == 128) &&
+                        job.device == Device::gpu && fa::gpu_problem(*::ch22::KERNEL.gpu).empty();
+    job.hopper_backward = flags.attention == "auto" ? hopper : flags.attention == "ch22";
+    backward_chapter(job).check_shape(problem.shape);
+    if (job.device == Device::gpu)
+      if (const std::string why = fa::gpu_problem(*backward_chapter(job).gpu); !why.empty())
+        throw fa::InputError(why);
+  }
   if (job.device != Device::gpu) {
     if (flags.link == "nccl") throw fa::InputError("--link nccl: accepted with --device gpu");
     return job;
@@ -207,6 +218,9 @@ void Flags::declare(fa::Cli& cli) {
   cli.choice("--device", device, {"auto", "cpu", "gpu", "emulator"},
              "gpu: each rank has one, the kernels of chapter 16 or 09, in bf16; emulator: of one "
              "[auto: the CPU, in fp32]");
+  cli.choice("--attention", attention, {"auto", "ch10", "ch22"},
+             "kernels of the backward pass on a GPU or the emulator [auto: ch22 on a Hopper card "
+             "at head size 64 or 128, otherwise ch10]");
   cli.choice("--link", link, {"auto", "nccl", "host"},
              "how keys get from GPU to GPU [auto: nccl, if each rank has one]");
   cli.flag("--backward", backward,

@@ -9,7 +9,7 @@
 namespace ch19 {
 
 struct Flags {
-  std::string schedule = "zigzag", device = "auto", link = "auto";
+  std::string schedule = "zigzag", device = "auto", link = "auto", attention = "auto";
   int64_t ranks = 4;
   bool backward, kernels;
   Ranks* mpi = nullptr;  // null if the ranks are threads

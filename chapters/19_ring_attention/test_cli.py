@@ -109,6 +109,14 @@ class Cli(cli_test.Cli):
             self.assertTrue((abs(np.load(self.path("out.npy")) - o) <= 3e-2 * (1 + abs(o))).all())
             self.assertTrue((abs(np.load(self.path("lse.npy")) - lse) <= 3e-2 * (1 + abs(lse))).all())
 
+    def test_gradients_by_kernels_on_the_emulator(self):
+        for kernels in ([], ["--attention", "ch22"]):
+            result = run("--device", "emulator", "--backward", "--causal", "--ranks", 2, "--shape",
+                         "1,2,70,90,64", *kernels, "--json", self.path("r.json"))
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            with open(self.path("r.json"), encoding="utf-8") as file:
+                self.assertEqual([len(steps) for steps in json.load(file)["profile"]["backward_steps"]], [2, 2])
+
     def test_work_is_shared_evenly_by_zigzag_only(self):
         def work(*options):
             result = run("--causal", "--ranks", 4, "--shape", "1,1,256,256,8", "--json",
@@ -130,7 +138,10 @@ class Cli(cli_test.Cli):
                 (["--dq", self.path("none") + "/dq.npy"], "dq.npy"),
                 (self.files((1, 2, 4, 8), (1, 2, 4, 8))[1][:6] + ["--backward"], "--do"),
                 (["--device", "tpu"], "--device"), (["--link", "rope"], "--link"),
-                (["--device", "emulator", "--backward"], "--backward"),
+                (["--backward", "--attention", "ch22"], "--attention"),
+                (["--device", "emulator", "--attention", "ch22"], "--attention"),
+                (["--device", "emulator", "--backward", "--attention", "ch22", "--shape", "1,1,8,8,16"],
+                 "head size 16"),
                 (["--device", "emulator", "--break", "bf16-hops"], "--break"),
                 (["--device", "emulator", "--shape", "1,1,8,8,12"], "head size 12"),
                 (["--device", "emulator", "--link", "nccl"], "--link"),

@@ -2,6 +2,10 @@
 
 #include <utility>
 
+#include "chapters/10_backward/chapter.hpp"
+#include "chapters/22_backward_on_hopper/chapter.hpp"
+#include "common/gpu/runtime.hpp"
+#include "common/kernels/runner.hpp"
 #include "common/timer.hpp"
 #include "parts.hpp"
 
@@ -48,7 +52,30 @@ std::vector<Step> steps_of(const DeviceResult& result) {
   return steps;
 }
 
+// Returns the kernels of a rank's backward pass, which copy their tensors to its GPU and back.
+KernelGradients kernels_of(const Job& job, int rank) {
+  if (job.device == Device::cpu) return {};
+  return [&job, rank](const fa::Problem& problem, const State& state, Gradients& gradients) {
+    const fa::Kernel& chapter = backward_chapter(job);
+    const fa::BackwardTensors tensors{state.o, state.lse, gradients.dq, gradients.dk, gradients.dv};
+    if (job.device == Device::gpu) {
+      const fa::CurrentGpu mine(rank % usable_gpus());
+      fa::backward_on_gpu(chapter, problem, tensors);
+      return;
+    }
+    fa::simt::Config config;
+    config.counters = false;
+    config.threads = 1;  // each rank is already a thread
+    const fa::EmulatorRun run = fa::backward_on_emulator(chapter, problem, tensors, {}, config);
+    if (!run.report.hazards.empty()) throw std::runtime_error(run.report.hazards.front().text);
+  };
+}
+
 }  // namespace
+
+const fa::Kernel& backward_chapter(const Job& job) {
+  return job.hopper_backward ? ::ch22::KERNEL : ::ch10::KERNEL;
+}
 
 Job job_of(const fa::Problem& problem, Schedule schedule, uint32_t breaks, bool backward) {
   const fa::Shape& s = problem.shape;
@@ -94,8 +121,11 @@ Report work(Transport& transport, const Job& job, fa::Tensors* tensors) {
   }
   Gradients gradients;
   if (job.backward) {
-    gradients = backward(transport, {job.schedule, job.breaks, &report.backward}, job.sizes, q, k,
-                         v, state, d_o);
+    const int64_t at_backward = transport.bytes_sent();
+    gradients = backward(
+        transport, {job.schedule, job.breaks, &report.backward, kernels_of(job, transport.rank())},
+        job.sizes, q, k, v, state, d_o);
+    report.bytes_sent += transport.bytes_sent() - at_backward;
   }
   if (job.device == Device::cpu) report.bytes_sent = transport.bytes_sent() - before;
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/kernels/kernel.hpp"
 #include "common/problem.hpp"
 #include "device_forward.hpp"
 #include "ring.hpp"
@@ -19,10 +20,13 @@ struct Job {
   uint32_t breaks;
   bool backward;
   Sizes sizes;                  // batches are counted as heads
-  Device device = Device::cpu;  // on other devices in bf16, and forward only
+  Device device = Device::cpu;  // on other devices in bf16
   Link link = Link::host;
-  int repetitions = 1;  // number of timed runs on a GPU
+  int repetitions = 1;           // number of timed runs on a GPU
+  bool hopper_backward = false;  // on other devices: chapter 22's backward pass, or chapter 10's
 };
+// The kernels of the backward pass on a GPU or the emulator.
+const fa::Kernel& backward_chapter(const Job& job);
 Job job_of(const fa::Problem& problem, Schedule schedule, uint32_t breaks, bool backward);
 
 // Report of a rank, with one step for the keys of each rank; `backward` is empty if it was not
