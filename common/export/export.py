@@ -21,10 +21,12 @@ from without_breaks import closing, end_of_statement, masked, without_breaks  # 
 HERE = Path(__file__).parent
 CHAPTERS = {int(folder.name[:2]): folder.name for folder in (ROOT / "chapters").iterdir()
             if re.match(r"\d\d_", folder.name)}
-FORWARD = [3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16]
-CAUSAL = [9, 10, 11, 16]  # whose kernels have a mask
-HOPPER = [13, 14, 15, 16]  # wgmma is in sm_90a only
+FORWARD = [3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16, 21]
+CAUSAL = [9, 10, 11, 16, 21]  # whose kernels have a mask
+HOPPER = [13, 14, 15, 16, 21]  # wgmma is in sm_90a only
+COUNTS = [21]  # whose blocks claim tiles from a counter in the workspace
 EXPORTED = sorted([*FORWARD, 10, 11])
+ACCEPTED = "03 to 16, 21"
 
 MACROS = (  # pattern, replacement; in this order
     (r",\s*FA_SITE\b", ""),
@@ -41,6 +43,7 @@ MACROS = (  # pattern, replacement; in this order
     (r"(?m)^([ \t]*)(.*\S)[ \t]+FA_UNROLL\n", r"\1\2\n\1#pragma unroll" "\n"),
     (r"(?m)^[ \t]*FA_UNROLL[ \t]*$", "#pragma unroll"),
     (r"(?m)^[ \t]*FA_NO_UNROLL[ \t]*$", "#pragma unroll 1"),
+    (r"(?m)^([ \t]*)(.*\S)[ \t]+FA_NO_UNROLL\n", r"\1\2\n#pragma unroll 1" "\n"),
     (r"\bFA_CUDA_CHECK\(", "check("),
 )
 CALLS = (  # functions of this repository that only rename one of CUDA's
@@ -279,7 +282,14 @@ def export(chapter):
     for extra in ("common/tensor.cpp", "common/tensor_map.cpp"):
         sources += preprocess(ROOT / extra, seen, set())
     items = []
+    # A struct of the chapter may extend an earlier chapter's of this name, which gets its number.
+    own = ROOT / "chapters" / CHAPTERS[chapter]
+    extended = {name: number for path, text in sources if path.parent == own
+                for name, number in re.findall(r"\bstruct (\w+) : ch(\d\d)::\1\b", text)}
     for path, text in sources:
+        for name, number in extended.items():
+            base = rf"\bch{number}::{name}\b" if path.parent == own else rf"\b{name}\b"
+            text = re.sub(base, name + number, text)
         if path.name in ("error.hpp", "parse.hpp", "runtime.hpp"):
             continue
         if path.name == "wgmma.hpp":  # one item, with its macros
@@ -300,6 +310,10 @@ def export(chapter):
     root = {10: "backward", 11: "decode"}.get(chapter, "forward")
     main = "\n".join((HERE / f"{name}.cu").read_text(encoding="utf-8")
                      for name in ([root] if root == "backward" else [root, "output_main"]))
+    if chapter in COUNTS:
+        main = main.replace("  forward(args);\n",
+                            "  check(cudaMalloc(&args.workspace, sizeof(int)));  // the counter\n"
+                            "  forward(args);\n  check(cudaFree(args.workspace));\n")
     frame, tensors = (HERE / "host.hpp").read_text(encoding="utf-8").split("// [kernel]\n")
     title, frame = frame.split("\n\n", 1)
     frame = [Item(piece) for piece in items_of(frame)]
@@ -345,7 +359,7 @@ def main():
     parser.add_argument("chapter", type=int)
     chapter = parser.parse_args().chapter
     if chapter not in EXPORTED:
-        parser.error(f"{chapter}: chapters {EXPORTED[0]:02} to {EXPORTED[-1]} have a kernel of one file")
+        parser.error(f"{chapter}: chapters {ACCEPTED} have a kernel of one file")
     sys.stdout.write(export(chapter))
 
 
