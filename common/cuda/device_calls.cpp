@@ -175,7 +175,8 @@ void atomic_float(void* p, const void* operand, void* old, int bytes, int order,
                                    : Update([](const void* a, const void* b, const void*,
                                                void* fresh) { apply<double>(a, b, fresh, F{}); });
   if (bytes != 4 && bytes != 8) throw std::runtime_error("atomic operation on a float of 16 bits");
-  atomic(p, operand, nullptr, old, static_cast<size_t>(bytes), order, update, site);
+  atomic(p, operand, nullptr, old, static_cast<size_t>(bytes), order | emulator::lanes::kLoop,
+         update, site);
 }
 
 // Formats as device printf does. `arguments` are packed, each aligned to its size.

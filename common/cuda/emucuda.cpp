@@ -92,7 +92,8 @@ const std::map<std::string, KindInfo> kKinds = {
       "let one thread write, or put a barrier or an atomic operation between the writes"}},
     {"global_race",
      {"racecheck",
-      "use atomic operations, or a flag with __threadfence, or launch a second kernel"}},
+      "between threads of a block put a barrier; between blocks use atomic operations, or a flag "
+      "with __threadfence, or launch a second kernel"}},
     {"cluster_race",
      {"racecheck",
       "put cluster.sync() between the two, and before a block ends whose memory others use"}},
@@ -406,6 +407,10 @@ void print_hazards(const ordered_json& report) {
       if (!hazard[key].is_string()) return;
       const std::string place = hazard[key], text = source_line(place);
       if (!text.empty()) std::cerr << "    " << place << "   " << text << "\n";
+      const std::string calls = key + std::string("_calls");
+      if (!hazard.contains(calls)) return;
+      for (const std::string call : hazard[calls])
+        std::cerr << "      called at " << call << "   " << source_line(call) << "\n";
     };
     quote("where");
     if (hazard["other"] != hazard["where"]) quote("other");

@@ -22,19 +22,30 @@ Place Places::of(const Instruction& instruction) const {
   const DILocation* location = instruction.getDebugLoc();
   if (location == nullptr) {  // made by the optimizer, so the function's line
     const DISubprogram* function = instruction.getFunction()->getSubprogram();
-    return function == nullptr ? Place{} : Place{file_of(*function), function->getLine()};
+    return function == nullptr ? Place{} : Place{file_of(*function), function->getLine(), ""};
   }
   while (is_system(*location) && location->getInlinedAt() != nullptr) {
     location = location->getInlinedAt();
   }
-  return {file_of(*location), location->getLine()};
+  Place place{file_of(*location), location->getLine(), ""};
+  while ((location = location->getInlinedAt()) != nullptr) {
+    if (!is_system(*location))
+      place.calls += file_of(*location) + ":" + std::to_string(location->getLine()) + "\n";
+  }
+  return place;
 }
 
-Constant* Calls::file_name(const std::string& file) {
-  Constant*& name = files_[file];
-  if (name == nullptr)
+// Returns the name, and after its end the calls, so that the names of one line that was inlined at
+// two places are two pointers.
+Constant* Calls::file_name(const Place& place) {
+  std::string text = place.file;
+  if (!place.calls.empty()) text += '\0' + place.calls;
+  Constant*& name = files_[text];
+  if (name == nullptr) {
     name = IRBuilder<>(module_.getContext())
-               .CreateGlobalStringPtr(file, "llvm.emucuda.file", 0, &module_);
+               .CreateGlobalStringPtr(text, "llvm.emucuda.file", 0, &module_);
+    if (!place.calls.empty()) inlined_.push_back(name);
+  }
   return name;
 }
 
@@ -84,7 +95,7 @@ Value* Calls::call(IRBuilder<>& builder, const std::string& name, Type* result,
   }
   const Place place = places_.of(at);
   arguments.push_back(builder.getInt32(place.line));
-  arguments.push_back(file_name(place.file));
+  arguments.push_back(file_name(place));
   std::vector<Type*> types;
   for (Value* argument : arguments) types.push_back(argument->getType());
   FunctionCallee callee =

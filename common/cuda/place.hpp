@@ -16,6 +16,7 @@ namespace emucuda {
 struct Place {
   std::string file;
   unsigned line = 0;
+  std::string calls;  // "file:line" of each call that was inlined, from the inside, each with \n
 };
 
 /// Returns the name of a source file as the command line gave it, or the whole path. (clang leaves
@@ -30,7 +31,8 @@ std::string file_of(const Scope& scope) {
 }
 
 /// Returns the place in the source from which an instruction comes. For a place in a directory of
-/// `system`, which is not the user's, returns the place into which it was inlined.
+/// `system`, which is not the user's, returns the place into which it was inlined. Names the calls
+/// through which the optimizer has inlined it.
 class Places {
  public:
   explicit Places(std::vector<std::string> system) : system_(std::move(system)) {}
@@ -72,15 +74,18 @@ class Calls {
   bool failed() const { return failed_; }
   /// Facts about the calls so far.
   const Facts& facts() const { return facts_; }
+  /// The file names that are followed by the calls of their place.
+  const std::vector<llvm::Constant*>& inlined() const { return inlined_; }
 
  private:
   void note(llvm::StringRef name, const std::vector<llvm::Value*>& arguments);
-  llvm::Constant* file_name(const std::string& file);
+  llvm::Constant* file_name(const Place& place);
 
   llvm::Module& module_;
   const std::set<std::string>& exported_;
   const Places& places_;
   std::map<std::string, llvm::Constant*> files_;
+  std::vector<llvm::Constant*> inlined_;
   std::set<std::string> reported_;
   bool failed_ = false;
   Facts facts_;

@@ -125,9 +125,11 @@ void join_struct_copies(Module& module) {
                                         copy->getDestAlign().valueOrOne().value());
         if (bytes < 2 || bytes > 16 || !isPowerOf2_64(bytes) || align < bytes) continue;
         IRBuilder<> builder(copy);
-        Type* type = bytes <= 4 ? cast<Type>(builder.getIntNTy(static_cast<unsigned>(bytes * 8)))
-                                : FixedVectorType::get(builder.getInt32Ty(),
-                                                       static_cast<unsigned>(bytes / 4));
+        // A vector, because the optimizer may split the copy of an integer into parts: a half2.
+        Type* type = bytes == 2   ? cast<Type>(builder.getInt16Ty())
+                     : bytes == 4 ? FixedVectorType::get(builder.getInt16Ty(), 2)
+                                  : FixedVectorType::get(builder.getInt32Ty(),
+                                                         static_cast<unsigned>(bytes / 4));
         LoadInst* load =
             builder.CreateAlignedLoad(type, copy->getSource(), Align(bytes), copy->isVolatile());
         builder.CreateAlignedStore(load, copy->getDest(), Align(bytes), copy->isVolatile());
@@ -283,7 +285,7 @@ class Rewriter {
     }
   }
   bool failed() const { return calls_.failed(); }
-  const Facts& facts() const { return calls_.facts(); }
+  const Calls& calls() const { return calls_; }
 
  private:
   void rewrite(Function& function) {
@@ -598,7 +600,7 @@ Function* make_thunk(Function& kernel) {
 }
 
 void register_all(Module& module, const std::map<Function*, KernelShared>& kernels,
-                  const Facts& facts, unsigned unit) {
+                  const Facts& facts, const std::vector<Constant*>& inlined, unsigned unit) {
   IRBuilder<> builder(module.getContext());
   auto* start = Function::Create(FunctionType::get(builder.getVoidTy(), false),
                                  GlobalValue::InternalLinkage, "emucuda_register", module);
@@ -653,6 +655,9 @@ void register_all(Module& module, const std::map<Function*, KernelShared>& kerne
     variable->setExternallyInitialized(false);
     variable->setAlignment(std::max(variable->getAlign().valueOrOne(), Align(16)));
   }
+  FunctionCallee add_inlined =
+      module.getOrInsertFunction("emucuda_register_inlined", builder.getVoidTy(), pointer);
+  for (Constant* file : inlined) builder.CreateCall(add_inlined, {file});
   builder.CreateRetVoid();
   appendToGlobalCtors(module, start, 0);
 }
@@ -736,9 +741,9 @@ int run(const std::string& in, const std::string& out, const std::string& librar
   Rewriter rewriter(*module, exported, places);
   rewriter.run();
   if (rewriter.failed()) return 2;
-  Facts facts = rewriter.facts();
+  Facts facts = rewriter.calls().facts();
   facts.async_proxy = facts.async_proxy || calls.facts().async_proxy;
-  register_all(*module, kernels, facts, unit);
+  register_all(*module, kernels, facts, rewriter.calls().inlined(), unit);
   let_exceptions_pass(*module);
   StripDebugInfo(*module);
   retarget(*module);

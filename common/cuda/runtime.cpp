@@ -24,6 +24,7 @@
 #include <mutex>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -130,6 +131,7 @@ struct State {
   int last_error = 0, sticky_error = 0;
   std::vector<KernelReport> reports;
   std::map<std::string, ordered_json> hazards;  // by kind and place
+  std::set<const char*> inlined;                // file names that calls follow (place.cpp)
   std::string running;                          // kernel, for a crash's report
   // EMUCUDA_ONCE: the launches so far, and the epoch of the buffers that each was given.
   std::map<std::string, int64_t> done;
@@ -414,9 +416,20 @@ ordered_json place_json(const fa::simt::Site& site) {
   return std::string(site.file) + ":" + std::to_string(site.line);
 }
 
+// The calls through which the place was inlined, from the inside.
+ordered_json calls_json(const fa::simt::Site& site) {
+  ordered_json calls = ordered_json::array();
+  if (state().inlined.count(site.file) == 0) return calls;
+  std::istringstream text(site.file + std::strlen(site.file) + 1);
+  for (std::string call; std::getline(text, call);) calls.push_back(call);
+  return calls;
+}
+
 void add_hazard(const std::string& kind, const ordered_json& where, const ordered_json& other,
                 int64_t count, const std::vector<int>& threads, int block,
-                const std::string& kernel, const std::string& message) {
+                const std::string& kernel, const std::string& message,
+                const ordered_json& where_calls = ordered_json::array(),
+                const ordered_json& other_calls = ordered_json::array()) {
   const std::string key = kind + " " + where.dump();
   auto [found, fresh] = state().hazards.try_emplace(key);
   if (!fresh) {
@@ -426,6 +439,8 @@ void add_hazard(const std::string& kind, const ordered_json& where, const ordere
   found->second = {{"kind", kind},     {"where", where},    {"other", other},
                    {"count", count},   {"block", block},    {"threads", threads},
                    {"kernel", kernel}, {"message", message}};
+  if (!where_calls.empty()) found->second["where_calls"] = where_calls;
+  if (!other_calls.empty()) found->second["other_calls"] = other_calls;
 }
 
 // "; x has 300 elements" for an address after the buffer that the text names, or else "".
@@ -559,7 +574,8 @@ int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
       if (hazard.kind == fa::simt::HazardKind::kOutOfBounds)
         text += size_of_buffer(hazard.address, text);
       add_hazard(fa::simt::hazard_name(hazard.kind), place_json(hazard.where),
-                 place_json(hazard.other), hazard.count, threads, hazard.block, name, text);
+                 place_json(hazard.other), hazard.count, threads, hazard.block, name, text,
+                 calls_json(hazard.where), calls_json(hazard.other));
     }
   } catch (const fa::InputError&) {
     state().running.clear();
@@ -781,6 +797,10 @@ void emucuda_register_variable(int unit, const char* symbol, void* memory, int64
   } else {
     state().globals.push_back(std::make_unique<fa::simt::RegisteredBuffer>(memory, size, symbol));
   }
+}
+void emucuda_register_inlined(const char* file) {
+  const std::lock_guard lock(state().mutex);
+  state().inlined.insert(file);
 }
 // In place of a GPU's code, emucuda gives clang a text with the file's number.
 void** __cudaRegisterFatBinary(void* wrapper) {

@@ -58,7 +58,7 @@ bool begin_atomic(Thread& thread, Instruction instruction, const char* verb, con
     access->sizes[static_cast<size_t>(thread.lane)] = static_cast<uint8_t>(bytes);
     access->global[static_cast<size_t>(thread.lane)] = reinterpret_cast<uint64_t>(p);
   }
-  block.note_global(thread, GlobalUse::kAtomic, site, p, bytes);
+  block.note_global(thread, writes ? GlobalUse::kAtomic : GlobalUse::kAtomicRead, site, p, bytes);
   if (writes) note_global_write(thread, p, bytes, site);
   return true;
 }
@@ -259,7 +259,12 @@ void store_global(void* p, const void* value, size_t bytes, int line, const char
     access->global[static_cast<size_t>(thread.lane)] = reinterpret_cast<uint64_t>(p);
   }
   check_stored(value, bytes, site);
-  block.note_global(thread, GlobalUse::kWrite, site, p, bytes);
+#ifdef FA_SIMT_CUDA_FILES
+  const bool keeps = same_bytes(p, value, bytes);
+#else
+  const bool keeps = false;
+#endif
+  block.note_global(thread, GlobalUse::kWrite, site, p, bytes, keeps);
   note_global_write(thread, p, bytes, site);
   copy_global(p, value, bytes);
 }

@@ -48,6 +48,9 @@ void Block::begin(int index, int rank) {
                         launch_.run.granule_bytes, launch_.run.async_proxy);
   }
   global_log_.begin(index, static_cast<int>(warps_.size()));
+#ifdef FA_SIMT_CUDA_FILES
+  global_shadow_.begin_block(index, launch_.run.granule_bytes);
+#endif
   async_reads_.clear();
   async_writes_.clear();
   traffic_.begin_block(index, static_cast<int>(warps_.size()));
@@ -279,7 +282,7 @@ void Block::arrive_at(Thread& thread, Instruction instruction, int number, int e
         parted_ = barrier.first;
         parted_too_ = barrier.last;
       }
-      if (launch_.run.hazards) shadow_.barrier();
+      note_barrier();
     }
     complete(barrier);
   } else if (stays) {
@@ -351,7 +354,7 @@ void Block::open_cluster_sync(const std::shared_ptr<const Foreign>& known) {
   }
   // A warp that has returned has not arrived, so its accesses are not ordered.
   const bool all = std::popcount(at_cluster_sync_) == static_cast<int>(warps_.size());
-  if (all && launch_.run.hazards) shadow_.barrier();
+  if (all) note_barrier();
   at_cluster_sync_ = 0;
   note_progress();
 }

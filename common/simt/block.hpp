@@ -23,6 +23,9 @@
 #include "common/launch_config.hpp"
 #include "common/simt/global_log.hpp"
 #include "common/simt/global_memory.hpp"
+#ifdef FA_SIMT_CUDA_FILES
+#include "common/simt/global_shadow.hpp"
+#endif
 #include "common/simt/hazard_log.hpp"
 #include "common/simt/mbarrier.hpp"
 #include "common/simt/shadow.hpp"
@@ -258,11 +261,19 @@ class Block {
   }
 
   /// Logs an access to global memory, because another block may access the same bytes, and checks
-  /// it against the copies of this block.
+  /// it against the copies of this block. In a CUDA file, also checks it against the accesses of
+  /// other threads of this block. `keeps`: a store that leaves the bytes as they are.
   void note_global(const Thread& thread, GlobalUse use, const Site& site, const void* p,
-                   size_t bytes) {
+                   size_t bytes, [[maybe_unused]] bool keeps = false) {
     check_async_global(thread, use, site, p, bytes);
-    if (!launch_.many_blocks || !launch_.run.hazards) return;
+    if (!launch_.run.hazards) return;
+#ifdef FA_SIMT_CUDA_FILES
+    if (launch_.threads > 1) {
+      global_shadow_.access(thread, use, site, reinterpret_cast<uint64_t>(p),
+                            static_cast<uint32_t>(bytes), keeps);
+    }
+#endif
+    if (!launch_.many_blocks) return;
     const Clock& clock = clock_of(thread);
     global_log_.add(use, site, thread.index, thread.warp->time, clock.foreign,
                     reinterpret_cast<uint64_t>(p), static_cast<uint32_t>(bytes));
@@ -283,6 +294,14 @@ class Block {
       find_async_global(async_writes_, thread, use, site, begin, begin + bytes);
     if (use != GlobalUse::kRead && overlap(async_reads_)) [[unlikely]]
       find_async_global(async_reads_, thread, use, site, begin, begin + bytes);
+  }
+  /// All threads of the block have arrived at a barrier.
+  void note_barrier() {
+    if (!launch_.run.hazards) return;
+    shadow_.barrier();
+#ifdef FA_SIMT_CUDA_FILES
+    global_shadow_.barrier();
+#endif
   }
   std::vector<BlockLog>& global_logs() { return global_logs_; }
 
@@ -441,6 +460,9 @@ class Block {
                          const Site& site, uint64_t begin, uint64_t end);
 
   BlockLog global_log_;
+#ifdef FA_SIMT_CUDA_FILES
+  GlobalShadow global_shadow_{hazards_};
+#endif
   AsyncUses async_reads_, async_writes_;  // apart, because reads do not have to be ordered
   std::vector<BlockLog> global_logs_;     // logs of finished blocks
   std::deque<SyncSite> sync_sites_;       // places that any block on this CPU thread has reached

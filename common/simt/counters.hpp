@@ -23,7 +23,12 @@ struct Counters {
   int64_t global_load_sectors_ideal = 0;
   int64_t global_store_sectors = 0;
   int64_t global_store_sectors_ideal = 0;
-  int64_t global_atomics = 0;          // atomic_add
+  int64_t global_atomics = 0;  // atomic_add
+  // The passes of atomic operations. Only CUDA files count them.
+  int64_t global_atomic_sectors = 0;
+  int64_t global_atomic_sectors_ideal = 0;
+  int64_t shared_atomic_wavefronts = 0;
+  int64_t shared_atomic_wavefronts_ideal = 0;
   int64_t shared_bytes_per_block = 0;  // maximum over the launches
   int64_t wgmma_instructions = 0;      // four per wgmma of a warpgroup
   int64_t tma_instructions = 0;        // bulk tensor loads and stores
@@ -60,6 +65,12 @@ inline constexpr CounterField kCounterFields[] = {
     {"global_store_sectors", &Counters::global_store_sectors},
     {"global_store_sectors_ideal", &Counters::global_store_sectors_ideal},
     {"global_atomics", &Counters::global_atomics, true},
+#ifdef FA_SIMT_CUDA_FILES
+    {"global_atomic_sectors", &Counters::global_atomic_sectors, true},
+    {"global_atomic_sectors_ideal", &Counters::global_atomic_sectors_ideal, true},
+    {"shared_atomic_wavefronts", &Counters::shared_atomic_wavefronts, true},
+    {"shared_atomic_wavefronts_ideal", &Counters::shared_atomic_wavefronts_ideal, true},
+#endif
     {"shared_bytes_per_block", &Counters::shared_bytes_per_block},
     {"wgmma_instructions", &Counters::wgmma_instructions, true},
     {"tma_instructions", &Counters::tma_instructions, true},

@@ -18,6 +18,27 @@ constexpr size_t kMergeAt = 1 << 16;
 
 }  // namespace
 
+bool may_race(GlobalUse a, GlobalUse b) {
+  const auto reads = [](GlobalUse u) {
+    return u == GlobalUse::kRead || u == GlobalUse::kAtomicRead;
+  };
+  const auto atomic = [](GlobalUse u) {
+    return u == GlobalUse::kAtomic || u == GlobalUse::kAtomicRead;
+  };
+  if ((reads(a) && reads(b)) || (atomic(a) && atomic(b))) return false;
+  return a != b || a == GlobalUse::kWrite;
+}
+
+int rank_of(GlobalUse use) {
+  static constexpr int kRanks[] = {1, 0, 2, 3, 4};
+  return kRanks[static_cast<size_t>(use)];
+}
+
+const char* verb_of(GlobalUse use) {
+  if (use == GlobalUse::kWrite) return "writes";
+  return use == GlobalUse::kAtomic ? "atomically changes" : "reads";
+}
+
 void BlockLog::begin(int block, int warps) {
   block_ = block;
   orders_warps_ = synchronizes_ = false;
@@ -114,10 +135,7 @@ class RaceSearch {
     std::vector<bool> blocks;
   };
   static constexpr GlobalUse kUses[] = {GlobalUse::kRead, GlobalUse::kWrite, GlobalUse::kAtomic,
-                                        GlobalUse::kEnd};
-
-  // True unless both are reads, both are atomic, or both are ends.
-  static bool may_race(GlobalUse a, GlobalUse b) { return a != b || a == GlobalUse::kWrite; }
+                                        GlobalUse::kAtomicRead, GlobalUse::kEnd};
 
   // Disjoint addresses that are accessed in one of the ways, in order.
   class Ranges {
@@ -181,10 +199,8 @@ class RaceSearch {
         ++number;
       }
       if (number == places.size()) {
-        static constexpr int kRanks[] = {1, 0, 2, 3};  // by use
-        const int use = kRanks[static_cast<size_t>(place.use)];
         places.push_back(place);
-        ranks.emplace_back(use, place.site.line, to_string(place.site));
+        ranks.emplace_back(rank_of(place.use), place.site.line, to_string(place.site));
       }
       item.rank = static_cast<int>(number);
     }
@@ -335,10 +351,6 @@ class RaceSearch {
            std::to_string((address & ~kSharedKeys) >> kRankShift) + "'s shared memory";
   }
   static void report(const Race& race, HazardLog& hazards) {
-    const auto verb = [](const Item& item) {
-      if (item.use() == GlobalUse::kRead) return "reads";
-      return item.use() == GlobalUse::kWrite ? "writes" : "atomically changes";
-    };
     const bool shared = race.address >= kSharedKeys;
     Hazard hazard;
     hazard.kind = shared ? HazardKind::kClusterRace : HazardKind::kGlobalRace;
@@ -349,14 +361,14 @@ class RaceSearch {
     hazard.thread = race.one.entry->thread;
     hazard.other_thread = race.other.entry->thread;
     hazard.address = race.address;
-    hazard.text = "block " + std::to_string(hazard.block) + " " + verb(race.one) + " " +
+    hazard.text = "block " + std::to_string(hazard.block) + " " + verb_of(race.one.use()) + " " +
                   place_of(race.address) + ", ";
     const std::string other = "block " + std::to_string(race.other.log->block_);
     if (race.other.use() == GlobalUse::kEnd) {
       hazard.text += "and no cluster barrier makes " + other + " wait for that before it ends";
     } else {
-      hazard.text += "which " + other + " " + verb(race.other) + " at " + to_string(hazard.other) +
-                     ": nothing orders the two";
+      hazard.text += "which " + other + " " + verb_of(race.other.use()) + " at " +
+                     to_string(hazard.other) + ": nothing orders the two";
     }
     hazards.add(std::move(hazard));
   }

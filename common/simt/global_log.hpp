@@ -25,8 +25,14 @@ namespace fa::simt {
 inline constexpr int kRankShift = 24;
 inline constexpr uint32_t kOwnAddress = (1u << kRankShift) - 1;
 
-/// kEnd: the block ends, and its shared memory with it.
-enum class GlobalUse : uint8_t { kRead, kWrite, kAtomic, kEnd };
+/// kAtomic may write. kEnd: the block ends, and its shared memory with it.
+enum class GlobalUse : uint8_t { kRead, kWrite, kAtomic, kAtomicRead, kEnd };
+
+/// True unless both only read, both are atomic, or both are ends.
+bool may_race(GlobalUse a, GlobalUse b);
+/// Orders the sides of a race. The first one is reported as the faulty one.
+int rank_of(GlobalUse use);
+const char* verb_of(GlobalUse use);  // "writes"
 
 /// Addresses from here on are in the shared memory of blocks: Block::shared_key.
 inline constexpr uint64_t kSharedKeys = uint64_t{1} << 63;

@@ -27,7 +27,8 @@ enum class Confirmed : uint8_t { kNo, kByCase, kYes };
   X(LoadGlobal, "load_global", Thread, LoadGlobal, nullptr, Yes)                                  \
   X(StoreGlobal, "store_global", Thread, StoreGlobal, nullptr, Yes)                               \
   X(AtomicAdd, "atomic_add", Thread, Atomic, &Counters::global_atomics, Yes)                      \
-  X(AtomicShared, "atomic_shared", Thread, Atomic, nullptr, No)                                   \
+  X(AtomicShared, "atomic_shared", Thread, Atomic, nullptr, Yes)                                  \
+  X(AtomicSharedLoop, "atomic_shared_loop", Thread, Atomic, nullptr, Yes)                         \
   X(LoadAcquire, "load_acquire", Thread, LoadGlobal, nullptr, No)                                 \
   X(StoreRelease, "store_release", Thread, StoreGlobal, nullptr, No)                              \
   X(ThreadFence, "thread_fence", Thread, Fence, nullptr, Yes)                                     \

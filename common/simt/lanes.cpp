@@ -101,7 +101,7 @@ void Block::lane_has_returned(Thread& thread) {
   if (warp.exited < warp.lanes) return;
   Barrier& barrier = barriers_[0];
   if (barrier.arrived == 0 || barrier.arrived + returned_threads() < barrier.expected) return;
-  if (launch_.run.hazards) shadow_.barrier();
+  note_barrier();
   complete(barrier);
 }
 
@@ -397,8 +397,10 @@ void update(const AtomicTarget& target, size_t bytes, void* old, int order,
     memory = static_cast<unsigned char*>(target.global);
     block.note_global(thread, GlobalUse::kAtomic, site, target.global, bytes);
   }
-  join_access(block, thread, shared ? Instruction::kAtomicShared : Instruction::kAtomicAdd, site,
-              bytes, address, shared);
+  const Instruction instruction = !shared                ? Instruction::kAtomicAdd
+                                  : (order & kLoop) != 0 ? Instruction::kAtomicSharedLoop
+                                                         : Instruction::kAtomicShared;
+  join_access(block, thread, instruction, site, bytes, address, shared);
   unsigned char fresh[16];
   {
     const std::lock_guard lock(clocks.mutex);
@@ -423,7 +425,7 @@ void load(const void* p, void* value, size_t bytes, int order, const Site& site)
   if (!global_ok(block, thread, site, "reads", p, bytes, bytes)) return;
   const auto address = reinterpret_cast<uint64_t>(p);
   join_access(block, thread, Instruction::kLoadGlobal, site, bytes, address, false);
-  block.note_global(thread, GlobalUse::kAtomic, site, p, bytes);
+  block.note_global(thread, GlobalUse::kAtomicRead, site, p, bytes);
   GlobalClocks& clocks = block.launch().clocks;
   {
     const std::lock_guard lock(clocks.mutex);

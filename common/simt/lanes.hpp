@@ -47,6 +47,8 @@ uint32_t alive();
 int block_barrier(int barrier, int threads, bool predicate, const Site& site);
 
 enum Order { kRelaxed = 0, kAcquire = 1, kRelease = 2 };
+/// Added to an Order if a GPU executes the operation on shared memory as a loop.
+inline constexpr int kLoop = 4;
 
 /// *p = f(*p) in one step, in global or (shared: `p` is an offset + kSharedBase) in shared memory.
 /// `old` receives what was there. f(old, fresh) writes the new value. order: a sum of Order.

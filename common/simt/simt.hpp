@@ -60,7 +60,8 @@ enum class HazardKind {
   kMisaligned,           // uses an address that the instruction does not accept
   kBarrierDivergence,    // a barrier or warp instruction that not every thread reaches
   kDeadlock,             // no thread can continue, or threads never finish
-  kGlobalRace,           // two blocks access the same global memory without an order
+  kGlobalRace,           // two blocks (or, in a CUDA file, threads) access the same global memory
+                         // without an order
   kMissingProxyFence,    // async proxy after ordinary stores, without the writer's proxy fence
   kWaitWrongPhase,       // the parity refers to another phase of the mbarrier than intended
   kTransactionMismatch,  // the bytes that an mbarrier expects differ from those that arrive

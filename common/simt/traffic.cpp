@@ -105,6 +105,61 @@ int global_sectors(const uint64_t* addresses, const uint8_t* sizes, uint32_t lan
   return count;
 }
 
+#ifdef FA_SIMT_CUDA_FILES
+namespace {
+
+// Splits the lanes of an atomic instruction into passes in which no two lanes have the same
+// address, and calls f(lanes) for each.
+template <class Address, class F>
+void for_each_pass(const Address* addresses, uint32_t lanes, F f) {
+  while (lanes != 0) {
+    uint32_t pass = 0;
+    for (uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
+      const int lane = std::countr_zero(rest);
+      bool taken = false;
+      for (uint32_t before = pass; before != 0; before &= before - 1)
+        taken |= addresses[std::countr_zero(before)] == addresses[lane];
+      if (!taken) pass |= 1u << lane;
+    }
+    f(lanes, pass);
+    lanes &= ~pass;
+  }
+}
+
+}  // namespace
+
+// The rules of an H100, where Nsight Compute counted seven patterns of each
+// (docs/measurements/h100/atomics.csv). An operation on global memory takes a pass over a sector
+// for each lane with the same address. One on integers in shared memory merges lanes with the same
+// word. One on floats there is a loop of a load and a compare-and-swap, which one lane for each
+// word leaves in each iteration.
+void Traffic::count_atomic(const WarpAccess& access) {
+  const int bytes = std::popcount(access.lanes) * access.bytes;
+  if (access.instruction == Instruction::kAtomicAdd) {
+    for_each_pass(access.global.data(), access.lanes, [&](uint32_t, uint32_t pass) {
+      counters_.global_atomic_sectors +=
+          global_sectors(access.global.data(), access.sizes.data(), pass);
+    });
+    counters_.global_atomic_sectors_ideal += ceil_div(bytes, kSectorBytes);
+    return;
+  }
+  const uint32_t* const shared = access.shared.data();
+  const int ideal = ceil_div(bytes, kWavefrontBytes);
+  if (access.instruction == Instruction::kAtomicShared) {
+    counters_.shared_atomic_wavefronts +=
+        access_wavefronts(shared, access.lanes, access.bytes, false);
+    counters_.shared_atomic_wavefronts_ideal += ideal;
+  } else {
+    for_each_pass(shared, access.lanes, [&](uint32_t lanes, uint32_t) {
+      counters_.shared_atomic_wavefronts +=
+          2 * access_wavefronts(shared, lanes, access.bytes, false);
+    });
+    counters_.shared_atomic_wavefronts_ideal += 2 * ideal;
+  }
+  if (access.bytes != 4) estimate(&Counters::shared_atomic_wavefronts);
+}
+#endif
+
 WarpAccess& AccessCollector::join(int lane, Instruction instruction, const Site& site, int bytes) {
   const auto index = static_cast<size_t>(lane);
   Line* line = lines_.data();
@@ -189,8 +244,9 @@ void Traffic::access(int warp, const WarpAccess& access) {
 void Traffic::count_line(const Site& site, const Counters& before) {
   LineCounters& line = lines_[{site.file, site.line}];
   line.where = site;
-  const auto add = [&](int64_t& sum, int64_t Counters::*load, int64_t Counters::*store) {
-    sum += counters_.*load - before.*load + counters_.*store - before.*store;
+  const auto add = [&](int64_t& sum, int64_t Counters::*one, int64_t Counters::*other) {
+    sum += counters_.*one - before.*one;
+    if (other != nullptr) sum += counters_.*other - before.*other;
   };
   add(line.shared_wavefronts, &Counters::shared_load_wavefronts,
       &Counters::shared_store_wavefronts);
@@ -199,6 +255,12 @@ void Traffic::count_line(const Site& site, const Counters& before) {
   add(line.global_sectors, &Counters::global_load_sectors, &Counters::global_store_sectors);
   add(line.global_sectors_ideal, &Counters::global_load_sectors_ideal,
       &Counters::global_store_sectors_ideal);
+#ifdef FA_SIMT_CUDA_FILES
+  add(line.shared_wavefronts, &Counters::shared_atomic_wavefronts, nullptr);
+  add(line.shared_wavefronts_ideal, &Counters::shared_atomic_wavefronts_ideal, nullptr);
+  add(line.global_sectors, &Counters::global_atomic_sectors, nullptr);
+  add(line.global_sectors_ideal, &Counters::global_atomic_sectors_ideal, nullptr);
+#endif
 }
 
 void Traffic::count_instruction(Instruction instruction) {
@@ -263,6 +325,13 @@ void Traffic::count(const WarpAccess& access) {
       counters_.shared_store_wavefronts_ideal += ceil_div(lanes * access.bytes, kWavefrontBytes);
       if (estimated) estimate(&Counters::shared_store_wavefronts);
       break;
+#ifdef FA_SIMT_CUDA_FILES
+    case Instruction::kAtomicAdd:
+    case Instruction::kAtomicShared:
+    case Instruction::kAtomicSharedLoop:
+      count_atomic(access);
+      break;
+#endif
     case Instruction::kTmaLoad:
     case Instruction::kTmaStore:
     case Instruction::kBulkReduceAdd:

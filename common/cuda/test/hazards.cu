@@ -78,6 +78,40 @@ __global__ void blocks_race(int* out) {
   }
 }
 
+__global__ void threads_race(float* out) {
+  out[threadIdx.x] = threadIdx.x;  // expect global_race
+  if (!wrong) __syncthreads();
+  const float next = out[(threadIdx.x + 1) % n];
+  __syncthreads();
+  out[threadIdx.x] = next;
+}
+
+__global__ void threads_write_twice(int* out) {
+  if (wrong || threadIdx.x == 0) out[0] = threadIdx.x;  // expect global_race
+  __syncthreads();
+  if (threadIdx.x < 32) out[1] = 5;  // a note: one value, one instruction
+}
+
+// Right: a flag orders the two, as between blocks.
+__global__ void passes_on(int* data, int* flag) {
+  if (threadIdx.x == 0) {
+    data[0] = 7;
+    __threadfence();
+    atomicExch(flag, 1);
+  } else if (threadIdx.x == 32) {
+    while (atomicAdd(flag, 0) == 0) {
+    }
+    __threadfence();
+    data[1] = data[0];
+  }
+}
+
+// Right: both only read.
+__global__ void reads_twice(const int* in, int* out) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = i % 2 ? in[0] : *(const volatile int*)in;
+}
+
 __global__ void divides(const int* in, int* out) {
   const int divisor = wrong ? in[0] : in[0] + 1;
   out[threadIdx.x] = 100 / divisor;  // expect division_by_zero
@@ -127,6 +161,10 @@ int main() {
   diverges<<<1, 32>>>(out);
   waits_for_ever<<<1, 32>>>(ints);
   blocks_race<<<8, 1>>>(out);
+  threads_race<<<1, n>>>(results);
+  threads_write_twice<<<1, n>>>(out);
+  passes_on<<<1, n>>>(out, ints + 4);
+  reads_twice<<<2, n / 2>>>(ints, out);
   divides<<<1, 1>>>(ints, out);
   reads_missing_lane<<<1, 32>>>(out);
   neighbours<<<1, n>>>(reinterpret_cast<unsigned char*>(out));

@@ -91,7 +91,7 @@ __global__ void bits(unsigned* out) {
   atomicXor(out + 2, i);
   atomicInc(out + 3, 6);
   atomicExch(out + 4, 7u);
-  unsigned old = out[5], assumed;
+  unsigned old = *(volatile unsigned*)(out + 5), assumed;
   do {  // a product by compare-and-swap
     assumed = old;
     old = atomicCAS(out + 5, assumed, assumed * 3);

@@ -135,6 +135,10 @@ def check_files(program, file):
               hazard["where"].rpartition(":")[2], hazard["kernel"]) for hazard in report["hazards"]] if report else None
     if status != 1 or found != wanted:
         return f"exit status {status}, {found}, expected {wanted}\n{output}"
+    call = report["hazards"][0]["where_calls"][0]
+    line = header.read_text(encoding="utf-8").splitlines()[int(call.rpartition(":")[2]) - 1]
+    if "= helper()" not in line or f"called at {call}   {line.strip()}\n" not in output:
+        return f"the call of the function that was inlined is not named: {call}\n{output}"
     other = HERE / "unsupported.cu"
     status, output, report = emucuda(program, file, str(other))
     if status != 2 or report is not None or f"error: {other} does not compile\n" not in output or \
@@ -190,7 +194,7 @@ def check_usage(program, file):
 
 
 def check_profile(program, file):
-    """Counters of a kernel whose traffic is known: 32 columns of a tile without and with padding."""
+    """Counters of kernels whose traffic is known."""
     status, output, report = emucuda(program, file, "--profile")
     if status != 0:
         return output
@@ -198,7 +202,11 @@ def check_profile(program, file):
     bad, good = kernels["transpose<32>"], kernels["transpose<33>"]
     wanted = [(bad["shared_load_wavefronts"], 1024), (bad["shared_load_wavefronts_ideal"], 32),
               (good["shared_load_wavefronts"], 32), (good["shared_load_wavefronts_ideal"], 32),
-              (good["global_load_sectors"], 128), (good["global_store_sectors"], 128), (good["barriers"], 4)]
+              (good["global_load_sectors"], 128), (good["global_store_sectors"], 128), (good["barriers"], 4),
+              (kernels["halves"]["global_load_sectors"], 4), (kernels["halves"]["global_store_sectors"], 4)]
+    for stride, sectors, wavefronts in ((0, 32, 1 + 64), (1, 4, 1 + 2), (8, 32, 8 + 16)):
+        profile = kernels[f"atomics<{stride}>"]
+        wanted += [(profile["global_atomic_sectors"], sectors), (profile["shared_atomic_wavefronts"], wavefronts)]
     if any(found != expected for found, expected in wanted):
         return f"(found, expected): {wanted}\n{output}"
     worst = report["kernels"][0]["lines"][0]
