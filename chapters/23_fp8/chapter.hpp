@@ -16,7 +16,7 @@ namespace ch23 {
 
 inline constexpr fa::IntegerOption OPTIONS[] = {
     {"--stay", 0, 1 << 20, 0,
-     "tiles of 128 keys that O stays in the tensor core, before it is added up in fp32; 0: 1 [0]",
+     "tiles of 128 keys that O stays in the tensor core, before it is added up in fp32; 0: 2 [0]",
      ""},
     {"--channel-mean", 0, 1000, 0, "K gets a mean in each channel, N times a normal number [0]",
      ""},

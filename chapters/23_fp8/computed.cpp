@@ -35,11 +35,14 @@ void round_head(std::span<float> head, int64_t tile_size) {
     round_tile(head.subspan(begin, std::min(tile_size, std::ssize(head) - begin)));
 }
 
-// Subtracts the mean from each column of a head [rows, dim], and returns the means.
-std::vector<double> take_mean(std::span<float> head, int64_t dim) {
+// Subtracts the mean of every step-th row from each column of a head [rows, dim], and returns the
+// means.
+std::vector<double> take_mean(std::span<float> head, int64_t dim, int64_t step) {
   std::vector<double> mean(dim);
-  for (int64_t i = 0; i < std::ssize(head); ++i) mean[i % dim] += head[i];
-  for (double& value : mean) value /= static_cast<double>(std::ssize(head) / dim);
+  const int64_t rows = std::ssize(head) / dim;
+  for (int64_t i = 0; i < std::ssize(head); ++i)
+    if (i / dim % step == 0) mean[i % dim] += head[i];
+  for (double& value : mean) value /= static_cast<double>((rows + step - 1) / step);
   for (int64_t i = 0; i < std::ssize(head); ++i) head[i] -= static_cast<float>(mean[i % dim]);
   return mean;
 }
@@ -54,7 +57,8 @@ fa::Problem computed(const fa::Problem& problem, std::span<const int>) {
   const int64_t size = s.kv * s.dim;
   for (int64_t head = 0; head < s.batch * problem.kv_heads(); ++head) {
     const std::span k(result.k.data() + head * size, size), v(result.v.data() + head * size, size);
-    const std::vector<double> K_mean = take_mean(k, s.dim), V_mean = take_mean(v, s.dim);
+    const std::vector<double> K_mean = take_mean(k, s.dim, emulator::ch23::step_of_K(s.kv)),
+                              V_mean = take_mean(v, s.dim, 1);
     round_head(k, emulator::ch23::BLOCK_KV * s.dim);
     for (int64_t d = 0; d < s.dim; ++d) {
       float largest = 0;

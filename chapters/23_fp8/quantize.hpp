@@ -40,8 +40,11 @@ struct Eight {
 
   FA_DEVICE static int row() { return thread_index() / LANES; }
   FA_DEVICE static int column() { return thread_index() % LANES * 8; }
-  FA_DEVICE static Eight load(const bf16* row) {
-    const auto chunk = load_global(reinterpret_cast<const Chunk*>(row + column()));
+  FA_DEVICE static Chunk load_chunk(const bf16* row) {
+    return load_global(reinterpret_cast<const Chunk*>(row + column()));
+  }
+  FA_DEVICE static Eight load(const bf16* row) { return unpacked(load_chunk(row)); }
+  FA_DEVICE static Eight unpacked(const Chunk& chunk) {
     Eight eight;
     FA_UNROLL
     for (int i = 0; i < 4; ++i) {
@@ -71,22 +74,34 @@ struct Eight {
 
 FA_DEVICE float sum_of(float a, float b) { return a + b; }
 
-// Computes sum, minimum and maximum of each column of CHUNK rows, of K and then of V.
+// Computes sum, minimum and maximum of each column of CHUNK rows, of K and then of V. K may lose
+// any row, so of many keys, every K_STEP-th is enough for its mean. V's scale needs all.
 template <int HEAD_DIM>
 FA_KERNEL FA_LAUNCH_BOUNDS(QUANTIZE_THREADS, 1)
 void measure_columns(const bf16* K, const bf16* V, float* column_sums, int len_kv) {
   using Row = Eight<HEAD_DIM>;
   const auto [head, chunk, of_V] = block_index_3d();
   const int first = chunk * CHUNK, end = first + CHUNK < len_kv ? first + CHUNK : len_kv;
+  const int step = of_V ? 1 : step_of_K(len_kv);
   float sum[8] = {}, least[8], largest[8];
   for (int i = 0; i < 8; ++i) least[i] = -NEG_INF, largest[i] = NEG_INF;
-  for (int key = first + Row::row(); key < end; key += Row::ROWS) {
-    const auto row = Row::load((of_V ? V : K) + (int64_t{head} * len_kv + key) * HEAD_DIM);
-    for (int i = 0; i < 8; ++i) {
-      sum[i] += row.value[i];
-      least[i] = -max(-least[i], -row.value[i]);
-      largest[i] = max(largest[i], row.value[i]);
+  constexpr int LOADS = 4;  // in flight
+  for (int next = first + Row::row() * step; next < end; next += LOADS * Row::ROWS * step) {
+    Row rows[LOADS];
+    FA_UNROLL
+    for (int j = 0; j < LOADS; ++j) {
+      const int key = next + j * Row::ROWS * step;
+      rows[j] = Row::load((of_V ? V : K) +
+                          (int64_t{head} * len_kv + (key < end ? key : next)) * HEAD_DIM);
     }
+    FA_UNROLL
+    for (int j = 0; j < LOADS; ++j)
+      for (int i = 0; i < 8 && next + j * Row::ROWS * step < end; ++i) {
+        const float x = rows[j].value[i];
+        sum[i] += x;
+        least[i] = -max(-least[i], -x);
+        largest[i] = max(largest[i], x);
+      }
   }
   const uint32_t smem = dynamic_smem();  // [3][Row::ROWS][HEAD_DIM]
   const auto place = [&](int what, int row, int column) {
@@ -114,6 +129,7 @@ void measure_columns(const bf16* K, const bf16* V, float* column_sums, int len_k
 struct Means {
   float *K_mean, *V_mean, *V_scales;
   bool keep;  // leaves both unchanged
+  int* claimed;
 };
 
 // One block per head of K, then per head of V, with one thread per column.
@@ -121,6 +137,7 @@ template <int HEAD_DIM>
 FA_KERNEL FA_LAUNCH_BOUNDS(HEAD_DIM, 1)
 void finish_columns(const float* column_sums, const Means to, int chunks, int len_kv, int heads) {
   const int head = block_index() % heads, column = thread_index();
+  if (block_index() == 0 && column == 0) store_global(to.claimed, 0);
   const float* const from = column_sums + int64_t{block_index()} * chunks * 3 * HEAD_DIM + column;
   float sum = 0, least = -NEG_INF, largest = NEG_INF;
   for (int chunk = 0; chunk < chunks; ++chunk) {
@@ -128,7 +145,8 @@ void finish_columns(const float* column_sums, const Means to, int chunks, int le
     least = -max(-least, -load_global(from + (chunk * 3 + 1) * HEAD_DIM));
     largest = max(largest, load_global(from + (chunk * 3 + 2) * HEAD_DIM));
   }
-  const float mean = to.keep ? 0.0f : sum / static_cast<float>(len_kv);
+  const int step = block_index() < heads ? step_of_K(len_kv) : 1;
+  const float mean = to.keep ? 0.0f : sum / static_cast<float>(ceil_div(len_kv, step));
   const float lost = sum * 0.0f;  // NaN for a NaN or an Inf
   store_global((block_index() < heads ? to.K_mean : to.V_mean) + head * HEAD_DIM + column, mean);
   if (block_index() < heads) return;
@@ -152,7 +170,7 @@ struct QuantizeParams {
 // A block quantizes a tile of rows, which are a warpgroup's queries, or the keys that the kernel
 // loads at a time.
 template <int HEAD_DIM, Operand OPERAND>
-FA_KERNEL FA_LAUNCH_BOUNDS(QUANTIZE_THREADS, 1)
+FA_KERNEL FA_LAUNCH_BOUNDS(QUANTIZE_THREADS, 4)
 void quantize_rows(const QuantizeParams p) {
   using Row = Eight<HEAD_DIM>;
   constexpr int TILE = OPERAND == Operand::Q ? WARPGROUP_Q : BLOCK_KV;
@@ -165,23 +183,34 @@ void quantize_rows(const QuantizeParams p) {
   Row mean = {};
   if (OPERAND == Operand::K || p.LSE_offset != nullptr)
     mean = Row::load(p.K_mean + (OPERAND == Operand::K ? head : head / p.group) * HEAD_DIM);
-  Row rows[ROWS] = {};
+  // The rows stay in 16 bits until they are rounded, which leaves registers for more blocks.
+  Chunk chunks[ROWS] = {};
+  FA_UNROLL
+  for (int i = 0; i < ROWS; ++i) {
+    const int row = Row::row() + i * Row::ROWS;
+    if (row < rows_left) chunks[i] = Row::load_chunk(p.from + (first_row + row) * HEAD_DIM);
+  }
+  const auto centered = [&](int i) {
+    Row row = Row::unpacked(chunks[i]);
+    for (int d = 0; d < 8 && OPERAND == Operand::K; ++d)
+      if (Row::row() + i * Row::ROWS < rows_left) row.value[d] -= mean.value[d];
+    return row;
+  };
   float largest = 0, squared_norm = 0;
   FA_UNROLL
   for (int i = 0; i < ROWS; ++i) {
     const int row = Row::row() + i * Row::ROWS;
-    if (row < rows_left) rows[i] = Row::load(p.from + (first_row + row) * HEAD_DIM);
-    float squares = 0, product = 0, zero = 0;
+    const Row values = centered(i);
+    float squares = 0, product = 0, zero = 0, most = 0;
     FA_UNROLL
     for (int d = 0; d < 8; ++d) {
-      float& x = rows[i].value[d];
+      const float x = values.value[d];
       if (OPERAND == Operand::Q) product = fma(x, mean.value[d], product);
-      if (OPERAND == Operand::K && row < rows_left) x -= mean.value[d];
       squares = fma(x, x, squares);
-      zero = fma(x, 0.0f, zero);  // NaN if there is a NaN or an Inf
-      largest = larger(largest, x < 0 ? -x : x);
+      zero = fma(x, 0.0f, zero);         // NaN if there is a NaN or an Inf
+      most = max(most, x < 0 ? -x : x);  // drops a NaN
     }
-    largest = larger(largest + zero, largest);
+    largest = larger(largest, most + zero);
     squared_norm = larger(squared_norm, Row::reduce(squares, sum_of));
     // K lost its mean, which changes all scores of a row by the same number. Softmax does not
     // depend on it, but the log-sum-exp does.
@@ -221,7 +250,10 @@ void quantize_rows(const QuantizeParams p) {
   FA_UNROLL
   for (int i = 0; i < ROWS; ++i) {
     const int row = Row::row() + i * Row::ROWS;
-    const float(&x)[8] = rows[i].value;
+    for (uint32_t& word : chunks[i].word)
+      word = static_cast<uint32_t>(opaque(static_cast<int>(word)));
+    const Row values = centered(i);
+    const float(&x)[8] = values.value;
     TwoWords packed;
     FA_UNROLL
     for (int j = 0; j < 2; ++j)
@@ -237,12 +269,14 @@ void quantize_rows(const QuantizeParams p) {
 // loads at a time.
 // [anchor: turn]
 template <int HEAD_DIM>
-FA_KERNEL FA_LAUNCH_BOUNDS(QUANTIZE_THREADS, 1)
+FA_KERNEL FA_LAUNCH_BOUNDS(QUANTIZE_THREADS, 3)
 void turn_values(const bf16* V, e4m3* to, const float* V_mean, const float* V_scales, int len_kv,
                  bool in_order) {
   using Row = Eight<HEAD_DIM>;
   constexpr int CHUNKS = BLOCK_KV / 16;  // 16-byte chunks per column of the tile
-  const auto [head, tile, unused] = block_index_3d();
+  const auto [head, from_end, unused] = block_index_3d();
+  // Begins with the keys that measure_columns has read last, because L2 still has them.
+  const int tile = grid_size().y - 1 - from_end;
   const uint32_t smem = dynamic_smem();  // [HEAD_DIM][8 chunks]
   // A thread's columns are 8 apart from its neighbour's. Without the XOR all lanes would access the
   // same bank.
@@ -251,16 +285,29 @@ void turn_values(const bf16* V, e4m3* to, const float* V_mean, const float* V_sc
   };
   Row mean = Row::load(V_mean + head * HEAD_DIM), inverse = Row::load(V_scales + head * HEAD_DIM);
   for (float& scale : inverse.value) scale = 1.0f / scale;
-  for (int slots = Row::row() * 4; slots < BLOCK_KV; slots += Row::ROWS * 4) {
-    Row rows[4] = {};  // the keys of four consecutive slots
+  constexpr int ROUNDS = BLOCK_KV / (4 * Row::ROWS);
+  Chunk chunks[ROUNDS][4] = {};  // the keys of four consecutive slots, all in flight
+  const auto key_of = [&](int round, int i) {
+    const int slot = (round * Row::ROWS + Row::row()) * 4 + i;
+    return tile * BLOCK_KV + (in_order ? slot : key_of_slot(slot));
+  };
+  FA_UNROLL
+  for (int round = 0; round < ROUNDS; ++round)
+    for (int i = 0; i < 4; ++i)
+      if (key_of(round, i) < len_kv)
+        chunks[round][i] =
+            Row::load_chunk(V + (int64_t{head} * len_kv + key_of(round, i)) * HEAD_DIM);
+  FA_UNROLL
+  for (int round = 0; round < ROUNDS; ++round) {
+    Row rows[4] = {};
     FA_UNROLL
     for (int i = 0; i < 4; ++i) {
-      const int key = tile * BLOCK_KV + (in_order ? slots + i : key_of_slot(slots + i));
-      if (key >= len_kv) continue;
-      rows[i] = Row::load(V + (int64_t{head} * len_kv + key) * HEAD_DIM);
+      if (key_of(round, i) >= len_kv) continue;
+      rows[i] = Row::unpacked(chunks[round][i]);
       for (int d = 0; d < 8; ++d)
         rows[i].value[d] = (rows[i].value[d] - mean.value[d]) * inverse.value[d];
     }
+    const int slots = (round * Row::ROWS + Row::row()) * 4;
     FA_UNROLL
     for (int d = 0; d < 8; ++d)
       store_shared<uint32_t>(

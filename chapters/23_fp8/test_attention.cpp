@@ -65,6 +65,19 @@ TEST_CASE("any length: one key, one query, fewer keys than a tile") {
       is_not_wrong(random_problem(shape, Dtype::bf16, 1, input_scale));
 }
 
+// The emulator's card has 132 SMs, so most blocks take two or three tiles of queries.
+TEST_CASE("blocks that take several tiles, with odd and even numbers of tiles of keys") {
+  for (const int64_t keys : {130, 300}) {
+    Problem problem = random_problem({1, 170, 140, keys, 64}, Dtype::bf16, 2);
+    problem.causal = keys == 300;
+    is_not_wrong(problem);
+    const Answer got = answer(KERNEL, problem);
+    CHECK(got.report.hazards.empty());
+    // A claim after each tile, and one when the last sets the counter to 0 again.
+    CHECK(got.report.counters.global_atomics == 2 * 170 + 1);
+  }
+}
+
 TEST_CASE("causal, windows, heads that share keys") {
   for (const Shape& shape : {Shape{1, 2, 300, 300, 64}, Shape{1, 1, 100, 400, 128}})
     is_not_wrong(causal(shape));

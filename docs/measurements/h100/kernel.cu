@@ -135,12 +135,7 @@ extern "C" int prepare(void* q, void* k, void* v, void* o, int64_t batch, int64_
   });
 }
 extern "C" int attend() {
-  return guarded([&] {
-    using namespace gpu::ch23;
-    constexpr size_t SMEM = (BLOCK_Q + 2 * STAGES * BLOCK_KV) * 128 + 1024 + (1 + 4 * STAGES) * 8;
-    gpu::launch(attention<128, gpu::NoBreaks>, prepared.q_tiles * prepared.heads,
-                128 * (1 + CONSUMERS), SMEM, prepared, gpu::NoBreaks{});
-  });
+  return guarded([&] { gpu::ch23::start_attention<128>(prepared, gpu::NoBreaks{}); });
 }
 extern "C" int64_t workspace_bytes(int64_t batch, int64_t heads, int64_t kv_heads, int64_t len_q,
                                    int64_t len_kv) {
