@@ -33,8 +33,8 @@ using fa::simt::Thread;
 static_assert(kFirstSharedAddress == fa::simt::kSharedBase);
 
 uint64_t number(const void* p) { return reinterpret_cast<uint64_t>(p); }
-bool is_shared(const void* p) { return number(p) >> 32 == kSharedWindow >> 32; }
-uint32_t shared_address(const void* p) { return static_cast<uint32_t>(number(p)); }
+bool is_shared(const void* p) { return number(p) - kSharedWindow < kWindowBytes; }
+uint32_t shared_address(const void* p) { return static_cast<uint32_t>(number(p) - kSharedWindow); }
 
 // In shared memory that other blocks of the cluster access, too.
 bool is_in_cluster(const void* p) {
@@ -199,10 +199,14 @@ std::string format(const char* text, const char* arguments) {
       continue;
     }
     std::string spec = "%";
-    bool wide = false;
+    size_t wide = 4;  // size of an integer
     for (++p; *p != 0 && std::strchr("diouxXeEfFgGaAcsp", *p) == nullptr; ++p) {
-      if (*p == 'l' || *p == 'z' || *p == 'j' || *p == 't') {
-        wide = true;
+      if (*p == 'l') {
+        wide = p[-1] == 'l' ? 8 : sizeof(long);
+      } else if (*p == 'z' || *p == 't') {
+        wide = sizeof(size_t);
+      } else if (*p == 'j') {
+        wide = 8;
       } else if (*p == '*') {
         int width;
         std::memcpy(&width, take(4), 4);
@@ -219,13 +223,13 @@ std::string format(const char* text, const char* arguments) {
       std::snprintf(buffer, sizeof buffer, (spec + *p).c_str(), value);
     } else if (*p == 's') {
       const char* value;
-      std::memcpy(&value, take(8), 8);
+      std::memcpy(&value, take(sizeof value), sizeof value);
       std::snprintf(buffer, sizeof buffer, (spec + *p).c_str(), value);
     } else if (*p == 'p') {
       void* value;
-      std::memcpy(&value, take(8), 8);
+      std::memcpy(&value, take(sizeof value), sizeof value);
       std::snprintf(buffer, sizeof buffer, (spec + *p).c_str(), value);
-    } else if (wide) {
+    } else if (wide == 8) {
       long long value;
       std::memcpy(&value, take(8), 8);
       std::snprintf(buffer, sizeof buffer, (spec + "ll" + *p).c_str(), value);
@@ -701,7 +705,7 @@ void emucuda_trap(PLACE) {
                        std::to_string(thread.block->index()) + " executes a trap"};
 }
 // NOLINTNEXTLINE(bugprone-reserved-identifier): emucuda_ before clang's name
-void emucuda___assertfail(const char* message, const char*, int, const char* function, int64_t,
+void emucuda___assertfail(const char* message, const char*, int, const char* function, size_t,
                           PLACE) {
   const Thread& thread = current_thread();
   const fa::Dim3 block = thread.block->place();

@@ -265,7 +265,11 @@ T to_integer(double x, int mode) {
 
 }  // namespace
 
+#ifdef FE_DOWNWARD
 #define MODES(X) X(rn, FE_TONEAREST) X(rd, FE_DOWNWARD) X(ru, FE_UPWARD) X(rz, FE_TOWARDZERO)
+#else  // WebAssembly
+#define MODES(X) X(rn, FE_TONEAREST)
+#endif
 extern "C" {
 // clang-format off
 #define OPERATIONS(suffix, mode)                                                              \

@@ -3,22 +3,20 @@
 //
 // Environment, set by the program emucuda: EMUCUDA_REPORT (the file for the report, as JSON),
 // EMUCUDA_PROFILE=1, EMUCUDA_SEED=N, EMUCUDA_ONCE=1 (a launch runs only the first time that it has
-// the same grid, block and arguments, until the host copies or sets one of its buffers). Tests set
-// EMUCUDA_LOOP_MS=N (how long a thread may compute without an instruction of the emulator).
+// the same grid, block and arguments, until the host copies or sets one of its buffers).
 
 #include "common/cuda/runtime.hpp"
 
 #include <cxxabi.h>
-#include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,10 +31,10 @@
 #include "common/cuda/include/emucuda_errors.h"
 #include "common/cuda/include/emucuda_properties.h"
 #include "common/error.hpp"
+#include "common/file.hpp"
 #include "common/simt/block.hpp"
 #include "common/simt/device.hpp"
 #include "common/simt/hazard_log.hpp"
-#include "common/simt/overflow.hpp"
 #include "common/simt/simt.hpp"
 
 namespace emucuda {
@@ -47,10 +45,11 @@ using nlohmann::ordered_json;
 
 constexpr int kNoError = 0, kInvalidValue = 1, kOutOfMemory = 2, kInvalidConfiguration = 9,
               kInvalidSymbol = 13, kInvalidFunction = 98, kInvalidDevice = 101,
-              kInvalidHandle = 400, kIllegalAddress = 700, kTimeout = 702;
+              kInvalidHandle = 400, kTimeout = 702;
 constexpr size_t kDefaultShared = 48 * 1024, kMostShared = 227 * 1024;
 constexpr int64_t kMostBlocks = int64_t{1} << 27;  // in a grid, where a GPU's limit is 2^31 - 1
-constexpr size_t kMemory = size_t{80} << 30;       // the card's memory
+constexpr size_t kMemory =                         // the card's
+    std::min<uint64_t>(uint64_t{80} << 30, std::numeric_limits<size_t>::max());
 
 // The file's number, then the name as the linker has it. Each file of the command is a separate
 // program to the card, so that two of them may have a kernel or a variable of the same name.
@@ -285,18 +284,6 @@ void name_buffer(Buffer& buffer, const std::string& name, size_t element_bytes) 
   buffer.registered = nullptr;
   buffer.registered = std::make_unique<fa::simt::RegisteredBuffer>(buffer.memory, buffer.bytes,
                                                                    name, element_bytes);
-}
-
-// Bytes that this machine can give, which leaves an eighth of its memory to others.
-size_t free_memory() {
-  std::ifstream info("/proc/meminfo");
-  size_t total = 0, free = kMemory;
-  for (std::string name, line; info >> name && std::getline(info, line);) {
-    const size_t bytes = std::strtoull(line.c_str(), nullptr, 10) * 1024;
-    if (name == "MemTotal:") total = bytes;
-    if (name == "MemAvailable:") free = bytes;
-  }
-  return free - std::min(free, total / 8);
 }
 
 // EMUCUDA_ONCE: a launcher may allocate its own buffers. So that its next launch has the same
@@ -592,6 +579,8 @@ int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
 
 ordered_json dim_json(const fa::Dim3& d) { return {d.x, d.y, d.z}; }
 
+}  // namespace
+
 void write_report(const std::string& stopped) {
   const char* path = std::getenv("EMUCUDA_REPORT");
   if (path == nullptr || state().written) return;
@@ -638,41 +627,23 @@ void write_report(const std::string& stopped) {
   }
   const ordered_json all = {
       {"kernels", kernels}, {"hazards", hazards}, {"notes", notes}, {"stopped", stopped}};
-  std::ofstream(path) << all.dump(1, ' ', false, ordered_json::error_handler_t::replace) << "\n";
+  fa::write_file(path, all.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n");
 }
 
-void on_signal(int signal) {
-  // The program cannot continue, so this handler takes the risk of writing the report itself.
-  std::string what = signal == SIGABRT ? "called abort" : "accessed memory that does not exist";
-  if (signal == SIGFPE) what = "divided by zero";
-  if (fa::simt::running_thread != nullptr) {
-    const fa::simt::Thread& thread = *fa::simt::running_thread;
-    what = "thread " + std::to_string(thread.index) + " of block " +
-           std::to_string(thread.block->index()) + " of kernel " + state().running + " " + what;
-  } else {
-    what = "the host code " + what;
-  }
-  std::fflush(stdout);
-  write_report(what);
-  ::signal(signal, SIG_DFL);
-  ::raise(signal);
+std::string place_of_crash() {
+  if (fa::simt::running_thread == nullptr) return "the host code ";
+  const fa::simt::Thread& thread = *fa::simt::running_thread;
+  return "thread " + std::to_string(thread.index) + " of block " +
+         std::to_string(thread.block->index()) + " of kernel " + state().running + " ";
 }
+
+namespace {
 
 struct Start {
   Start() {
     fa::simt::paths_as_given = true;
-    if (const char* ms = std::getenv("EMUCUDA_LOOP_MS"))
-      fa::simt::loop_limit_ms = std::max(1, std::atoi(ms));
     std::atexit([] { write_report(""); });
-    static char stack_of_signals[64 * 1024];  // the program's own may have overflowed
-    stack_t stack = {};
-    stack.ss_sp = stack_of_signals;
-    stack.ss_size = sizeof stack_of_signals;
-    sigaltstack(&stack, nullptr);
-    struct sigaction action = {};
-    action.sa_handler = on_signal;
-    action.sa_flags = SA_ONSTACK | SA_NODEFER;  // a kernel may have destroyed its thread's stack
-    for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE}) sigaction(signal, &action, nullptr);
+    report_crashes();
   }
 } start;
 
@@ -813,11 +784,12 @@ void** __cudaRegisterFatBinary(void* wrapper) {
 }
 void __cudaRegisterFatBinaryEnd(void**) {}
 void __cudaUnregisterFatBinary(void**) {}
-void __cudaRegisterFunction(void** unit, const char* stub, char*, const char* symbol, int, void*,
-                            void*, void*, void*, int*) {
+int __cudaRegisterFunction(void** unit, const char* stub, char*, const char* symbol, int, void*,
+                           void*, void*, void*, int*) {
   const std::lock_guard lock(state().mutex);
   const auto kernel = state().kernels.find(symbol_of(unit, symbol));
   if (kernel != state().kernels.end()) state().stubs[stub] = &kernel->second;
+  return kNoError;
 }
 void __cudaRegisterVar(void** unit, char* shadow, char*, const char* symbol, int, size_t, int,
                        int) {

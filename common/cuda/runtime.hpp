@@ -19,6 +19,20 @@ struct KernelStop {
   std::string text;
 };
 
+/// Writes EMUCUDA_REPORT, once. `stopped` says how the program ended before its end, or is empty.
+void write_report(const std::string& stopped);
+/// What runs: "thread 3 of block 0 of kernel add ", or "the host code ".
+std::string place_of_crash();
+/// What the program did to get a signal of Linux: "divided by zero".
+inline const char* words_of_signal(int signal) {
+  if (signal == 6) return "called abort";
+  return signal == 8 ? "divided by zero" : "accessed memory that does not exist";
+}
+/// Makes crashes call write_report.
+void report_crashes();
+/// Bytes that this machine can give, which leaves an eighth of its memory to others.
+size_t free_memory();
+
 /// True if the bytes are in a constant of the program, a __constant__ variable or a string.
 bool is_constant(const void* p, size_t bytes);
 /// Notes that `value` (nullptr: 0xff only) is about to be written to `bytes` bytes of global
