@@ -39,7 +39,7 @@ PROGRAMS = [("clang++-19", "clang-19"), ("wasm-ld-19", "lld-19"), ("llvm-ar-19",
 COMPILER = DOCS / "node_modules" / "@yowasp" / "clang"  # optional, for the pages' editor
 EDITOR = DOCS / "public" / "editor"
 
-LONGEST = ("wasm", "editor", "kernel", "site", "reading", "accessibility")  # files of docs/test
+LONGEST = ("wasm", "editor", "kernel", "playground", "site", "reading", "accessibility")  # files of docs/test
 
 # Messages of npm without a registry. Any other error is a mistake of ours.
 NO_REGISTRY = ("ENOTFOUND", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EAI_AGAIN", "ENETUNREACH")

@@ -65,7 +65,7 @@ export default defineConfig({
     logo: { src: ICON, alt: '' },
     sidebar: sidebar(),
     nav: [{ text: 'Chapter 01', link: '/chapters/01_toy_machine/' },
-      { text: 'Exercises', link: '/exercises/' }, { text: 'Break it', link: '/docs/break-it.html' },
+      { text: 'Exercises', link: '/exercises/' }, { text: 'Break it', link: '/docs/break-it.html' }, { text: 'Playground', link: '/docs/playground.html' },
       { text: 'Glossary', link: '/docs/glossary.html' }],
     outline: [2, 3],
     search: { provider: 'local', options: { _render: searchable, miniSearch: { options: { processTerm },

@@ -249,6 +249,17 @@ function exercise_map(md) {
   })
 }
 
+// Adds the playground to its page, with the texts of its examples.
+function playground(md) {
+  md.core.ruler.push('playground', (state) => {
+    if (page_of(state.env) !== 'docs/playground.md' || !in_editor().examples) return
+    const examples = in_editor().examples.map((file) => ({ file, text: readFileSync(join(ROOT, 'docs/editor/examples', file), 'utf8') }))
+    const at = state.tokens.findIndex(({ type, tag }) => type === 'heading_open' && tag === 'h2')
+    state.tokens.splice(at, 0, Object.assign(new state.Token('html_block', '', 0),
+      { content: `<Playground :examples="${escape(JSON.stringify(examples))}" />\n` }))
+  })
+}
+
 // Adds an editor below the text of an exercise, if the page can check the exercise.
 function exercises(md) {
   md.core.ruler.push('exercises', (state) => {
@@ -344,6 +355,6 @@ export const markdown = {
   codeTransformers: [code_colors],
   config(md) {
     [formulas, figures, quoted_code, indented_code, corners, locator, diffs, links, predictions, kernels,
-      edited_kernels, exercises, exercise_map, glossary, lines_of_code].forEach((rule) => md.use(rule))
+      edited_kernels, playground, exercises, exercise_map, glossary, lines_of_code].forEach((rule) => md.use(rule))
   },
 }

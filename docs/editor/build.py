@@ -26,6 +26,7 @@ WORK = wasm.OBJECTS / "editor"
 
 C_HEADERS = Path("/usr/include/wasm32-wasi")
 CXX_HEADERS = C_HEADERS / "c++" / "v1"
+CLANG_HEADERS = Path("/usr/lib/llvm-19/lib/clang/19/include")
 LIBRARIES = [Path("/usr/lib/llvm-19/lib/wasm32-wasi/libc++.a"), Path("/usr/lib/llvm-19/lib/wasm32-wasi/libc++abi.a"),
              Path("/usr/lib/wasm32-wasi/libc.a"), Path("/usr/lib/wasm32-wasi/libwasi-emulated-process-clocks.a"),
              Path("/usr/lib/llvm-19/lib/clang/19/lib/wasi/libclang_rt.builtins-wasm32.a")]
@@ -38,6 +39,9 @@ COMMENT = re.compile(rb'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.
 # The sources that programs link. The linker takes only those that a program needs.
 SUPPORT = ["table", "tiles", "verdict", "instances", "warp"]
 OWN = ["catch", "cli", "fiber", "file", "memory_bytes", "overflow", "parallel"]
+HEADERS = ("headers.hpp", "emulator_headers.hpp", "kernel_headers.hpp", "cuda_headers.hpp")
+CUDA = ["device_calls", "device_calls_hopper", "math", "runtime", "tensor_maps"]  # of common/cuda
+EXAMPLES = [f"{name}.cu" for name in ("vector_add", "transpose", "reduction", "matmul", "attention")]
 EMULATOR = "exercise_warp"  # the library of the tests that need stacks for CUDA threads
 
 # The chapters whose kernel can be edited, { folder: the call of the kernel }. Of chapter 09's 18 kernels, it is one.
@@ -111,6 +115,10 @@ def files() -> list:
     found = below(CXX_HEADERS, "include/c++", without=CXX_LEFT_OUT)
     found += below(C_HEADERS, "include/c", without=("c++",))
     found += below(resources / "include", "include/clang")
+    # clang 19's, which our headers complete, and no builtin of theirs is missing in the page's clang
+    found += below(CLANG_HEADERS, "include/cuda_clang", r"__clang_cuda_(?!runtime|texture|complex).*\.h")
+    found += below(CLANG_HEADERS / "cuda_wrappers", "include/cuda_clang/cuda_wrappers")
+    found += below(ROOT / "common" / "cuda" / "include", "include/cuda")
     found += below(Path("/usr/include/doctest"), "include/doctest/doctest", r"doctest\.h")
     found += below(wasm.HERE / "compat" / "doctest", "include/compat/doctest")
     found += below(ROOT / "common", "project/common", r".*\.hpp", without=("gpu",))
@@ -120,7 +128,7 @@ def files() -> list:
     found += [(f"project/kernels/{chapter}.cpp", source(chapter, call)) for chapter, call in KERNELS.items()]
     for header in ("json_fwd.hpp", "detail/abi_macros.hpp"):
         found.append((f"include/nlohmann/nlohmann/{header}", Path("/usr/include/nlohmann") / header))
-    found += [(f"project/{name}", HERE / name) for name in ("headers.hpp", "emulator_headers.hpp", "kernel_headers.hpp")]
+    found += [(f"project/{name}", HERE / name) for name in HEADERS]
     for topic in sorted({Path(exercise).parent for exercise in exercises()}):
         found += [(f"project/exercises/{topic}/{path.name}", path)
                   for path in sorted((ROOT / "exercises" / topic).glob("*.hpp"))]
@@ -128,6 +136,9 @@ def files() -> list:
         found.append((f"project/exercises/{exercise}/test.cpp", ROOT / "exercises" / exercise / "test.cpp"))
         found += [(f"solutions/{exercise}/{path.name}", path)
                   for path in (ROOT / "solutions" / exercise).glob("*.hpp")]
+    kinds = re.findall(r'\{"(\w+)",\s*\{"\w+",\s*((?:"[^"]*"\s*)+)\}\}', (ROOT / "common/cuda/emucuda.cpp").read_text())
+    remedies = {kind: "".join(re.findall(r'"([^"]*)"', words)) for kind, words in kinds}
+    found.append(("remedies", wasm.written(WORK / "remedies", json.dumps(remedies))))
     emulated = [exercise for exercise, library in exercises().items() if library == EMULATOR]
     found.append(("emulated", wasm.written(WORK / "emulated", "\n".join(emulated))))
     return found
@@ -162,13 +173,20 @@ def libraries(generated: list) -> list:
     sources += [ROOT / "common" / "kernels" / f"{name}.cpp" for name in wasm.KERNELS]
     sources += [wasm.HERE / f"{name}.cpp" for name in OWN]
     sources += [HERE / "doctest_main.cpp", *of_kernels(generated)]
+    of_cuda = [ROOT / "common" / "cuda" / f"{name}.cpp" for name in CUDA]
+    of_cuda += [HERE / "cuda_page.cpp", *(ROOT / "common" / "simt" / f"{name}.cpp" for name in [*wasm.SIMT, "global_shadow"])]
     wasm.precompiled(fibers=False)
     with concurrent.futures.ThreadPoolExecutor() as pool:
         objects = list(pool.map(compiled, sources))
+        objects_of_cuda = list(pool.map(functools.partial(compiled, define="FA_SIMT_CUDA_FILES"), of_cuda))
         start = compiled(HERE / "start.cpp")
         archives = [stripped(library) for library in LIBRARIES]
     archives.append(made(WORK / "libexercise.a", objects))
-    return [("lib/start.o", start), *((f"lib/{path.name}", path) for path in archives)]
+    archives.append(made(WORK / "libemucuda.a", objects_of_cuda))
+    names = subprocess.run([wasm.tool("llvm-nm-19"), "--defined-only", "--extern-only", "--format=just-symbols",
+                            *objects_of_cuda], check=True, stdout=subprocess.PIPE, text=True).stdout
+    names = wasm.written(WORK / "emucuda_names", "\n".join(re.findall(r"^(?:emucuda_|__nv_)\w+$", names, re.M)))
+    return [("lib/start.o", start), ("emucuda_names", names), *((f"lib/{path.name}", path) for path in archives)]
 
 
 def without_comments(header: bytes) -> bytes:
@@ -207,7 +225,7 @@ def build() -> None:
     generated = wasm.prepare()
     listed = {"clang": write("clang", (CLANG / "llvm.core.wasm").read_bytes()),
               "files": write("files", packed(files() + libraries(generated))),
-              "exercises": exercises(), "kernels": list(KERNELS)}
+              "exercises": exercises(), "kernels": list(KERNELS), "examples": EXAMPLES}
     (PUBLIC / "editor.json").write_text(json.dumps(listed))
 
 

@@ -1,12 +1,13 @@
 // Compiles an exercise's test with an answer, or a chapter's kernel, and runs it: clang and lld, built for WebAssembly, on files
 // in memory. In a worker of the page, and in Node.
 import { ConsoleStdout, Directory, File, OpenFile, PreopenDirectory, WASI, WASIProcExit } from '@bjorn3/browser_wasi_shim'
+import * as cuda from './cuda.mjs'
 import { Fibers } from './fibers.mjs'
 
 const FLAGS = ['--target=wasm32-wasi', '-std=c++20', '-fwasm-exceptions', '-ffp-contract=off', '-DNDEBUG', '-w',
   '-fno-color-diagnostics', '-ferror-limit=20', '-fmacro-prefix-map=/project/=', '-nostdinc', '-nostdinc++',
   ...['compat', 'doctest', 'nlohmann', 'c++', 'clang', 'c'].flatMap((name) => ['-isystem', `/include/${name}`]), '-I', '/project']
-const LINK = ['/test.o', '/lib/start.o', '-L/lib', '-lexercise', '-lc++', '-lc++abi', '-lc',
+const LINK = ['/lib/start.o', '-L/lib', '-lexercise', '-lc++', '-lc++abi', '-lc',
   '-lwasi-emulated-process-clocks', '-lbuiltins', '--stack-first', '-z', 'stack-size=1048576', '--max-memory=536870912',
   '--export=__stack_pointer']
 const MOST_OUTPUT = 64 << 20  // bytes, as in exercises/track.py
@@ -21,13 +22,14 @@ export function unpacked(bytes) {
 }
 
 // Returns a program with the interface of WASI, and the object that starts it. A trap is an exception.
-function loaded(module, words, environment, root, say) {
+function loaded(module, words, environment, root, say, write = () => {}) {
   const output = new ConsoleStdout((bytes) => say(bytes.slice()))
   const wasi = new WASI(words, environment, [new OpenFile(new File([])), output, output, new PreopenDirectory('/', root)],
     { debug: false })
   const fibers = Fibers.needed_by(module) ? new Fibers() : null
   const instance = new WebAssembly.Instance(module, { wasi_snapshot_preview1: wasi.wasiImport, host: { ...fibers?.imports,
-    write_file() {},  // no option asks for a file
+    write_file: (_, at, count) =>
+      write(new TextDecoder().decode(new Uint8Array(instance.exports.memory.buffer, at, count))),
     fail: (at) => { throw new WebAssembly.RuntimeError(text_at(instance.exports.memory, at)) } } })
   return { wasi, instance, fibers }
 }
@@ -49,8 +51,9 @@ export class Toolchain {
     this.#emulated = new Set(this.text('emulated').split('\n'))
   }
 
-  /// Precompiles the headers of { exercise } or { kernel }. The first compile() does it otherwise.
-  prepare({ exercise, kernel }) {
+  /// Precompiles the headers of { exercise }, { kernel } or { cuda }. The first compile() does it otherwise.
+  prepare({ exercise, kernel, cuda: of_cuda }) {
+    if (of_cuda) return cuda.prepare(this.#tools)
     const name = kernel ? 'kernel_headers' : this.#emulated.has(exercise) ? 'emulator_headers' : 'headers'
     if (!this.#root.has(`${name}.pch`)) {
       const { code, text } = this.#run('clang++', ...FLAGS, '-x', 'c++-header', `/project/${name}.hpp`, '-o', `/${name}.pch`)
@@ -58,6 +61,11 @@ export class Toolchain {
     }
     return `/${name}.pch`
   }
+
+  // What cuda.mjs needs of this object.
+  #tools = { run: (...words) => this.#run(...words), link: (...objects) => this.#link(...objects),
+    put: (path, bytes) => this.#put(path, bytes), text: (path) => this.text(path),
+    has: (path) => this.#root.has(path), remove: (path) => this.#root.delete(path) }
 
   #put(path, bytes) {
     const parts = path.split('/'), name = parts.pop()
@@ -85,8 +93,10 @@ export class Toolchain {
 
   /// Compiles the test of an exercise, such as 02_tiled_cpu/ex1_safe_softmax, with the answer `text` as `file`, or the
   /// program of a kernel, such as 04_swizzling, with `text` in place of its `file` and with the macros `define`. Returns
-  /// { program } or { said: the compiler's words, alone: those about an answer alone }.
-  compile({ exercise, kernel, file, text, define = [] }) {
+  /// { program } or { said: the compiler's words, alone: those about an answer alone }. Or compiles a CUDA file,
+  /// { cuda: true, file, text }.
+  compile({ exercise, kernel, cuda: of_cuda, file, text, define = [] }) {
+    if (of_cuda) return cuda.compile(this.#tools, { file, text })
     // The folder of an answer is as for ./learn check, because messages name it.
     const folder = kernel ? `project/chapters/${kernel}` : `project/my_exercises/${exercise}`, path = `${folder}/${file}`
     const original = kernel && this.text(path)
@@ -101,36 +111,49 @@ export class Toolchain {
     if (compiled.code !== 0) {
       return { said: compiled.text, alone: kernel ? undefined : compile('-fsyntax-only', '-x', 'c++', `/${path}`).text }
     }
-    const linked = this.#run('wasm-ld', ...LINK, '-o', '/program.wasm')
+    return this.#link('/test.o')
+  }
+
+  #link(...objects) {
+    const linked = this.#run('wasm-ld', ...objects, ...LINK, '-o', '/program.wasm')
     return linked.code === 0 ? { program: this.#root.get('program.wasm').data } : { said: linked.text, alone: '' }
   }
 }
 
-/// Runs a program with `words`, by default that of a test. Calls `say` with what it prints, now and then. Returns { code } or { trap }.
+// The report of a CUDA file's kernels (common/cuda/runtime.cpp), and the signals of its crashes.
+const REPORT = ['EMUCUDA_REPORT=report', 'EMUCUDA_PROFILE=1']
+const SIGNALS = [[/unreachable/, 6], [/divide by zero|division by zero/, 8], [/./, 11]]
+
+/// Runs a program with `words`, by default that of a test. Calls `say` with what it prints, now and then. Returns
+/// { code } or { trap, signal }, and the file that the program has written, { report }.
 export async function execute(program, words = ['--reporters=verdict'], say) {
   const decoder = new TextDecoder()
-  let text = '', count = 0, last = 0
+  let text = '', count = 0, last = 0, report
   const flush = () => {
     say(text)
     text = ''
     last = performance.now()
   }
   const { wasi, instance, fibers } = loaded(await WebAssembly.compile(program), ['program', ...words],
-    [], new Map(), (bytes) => {
+    REPORT, new Map(), (bytes) => {
       text += decoder.decode(bytes, { stream: true })
       count += bytes.length
       const at_case = text.includes('\x1e') && text.endsWith('\n')  // one that does not end must be known
       if (at_case || performance.now() - last > POST_EVERY) flush()
       if (count > MOST_OUTPUT) throw new Error(`it printed more than ${MOST_OUTPUT >> 20} MB`)
-    })
+    }, (written) => { report = written })
   try {
     if (!fibers) return { code: wasi.start(instance) }
     wasi.inst = instance
     await fibers.run(instance.exports)
     return { code: 0 }
   } catch (problem) {
-    if (problem instanceof WASIProcExit) return { code: problem.code }
-    return { trap: String(problem.message ?? problem) }
+    if (problem instanceof WASIProcExit) return { code: problem.code, report }
+    const trap = String(problem.message ?? problem), signal = SIGNALS.find(([words]) => words.test(trap))[1]
+    try {
+      instance.exports.emucuda_crashed?.(signal)
+    } catch { /* the memory is broken */ }
+    return { trap, signal, report }
   } finally {
     flush()
   }

@@ -163,14 +163,16 @@ def precompiled(fibers: bool) -> Path:
     return target
 
 
-def compile_one(source: Path, fibers: bool) -> Path:
-    name = os.path.relpath(source, ROOT) + ("" if fibers else "_cpu")
+def compile_one(source: Path, fibers: bool, define: str = "") -> Path:
+    name = os.path.relpath(source, ROOT) + ("" if fibers else "_cpu") + define
     target = OBJECTS / (re.sub(r"\W", "_", name) + ".o")
     depfile = target.with_suffix(".d")
     if not is_current(target, depfile):
         more = FLAGS_OF_FIBERS if fibers else FLAGS_OF_CPU
         if source.name == "main.cpp" and source.parent != HERE:
             more = [*more, f"-Dmain=ch{source.parent.name}"]
+        if define:
+            more = [*more, f"-D{define}"]
         optimized = (["-O2", "-msimd128"] if source in FASTER else ["-O2"] if source in FAST
                      else ["-Oz", "-include-pch", precompiled(fibers)])
         subprocess.run([tool("clang++-19"), *FLAGS, *more, *optimized, "-MMD", "-MF", depfile, "-c", source,

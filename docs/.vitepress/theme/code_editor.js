@@ -35,6 +35,7 @@ export function open_editor(parent, { text, label, changed }) {
       if (at >= 0) show(view.state.doc.lineAt(at).number, 'start')
     },
     focus: () => view.focus(),
+    text: () => view.state.doc.toString(),
     /// Marks errors in the margin: [{ line, column, text, severity = 'error' }].
     mark(places) {
       const { doc } = view.state

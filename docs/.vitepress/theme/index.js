@@ -28,5 +28,6 @@ export default {
     .component('TryIt', defineAsyncComponent(() => reader_is_near().then(() => import('./TryIt.vue'))))
     .component('Exercise', defineAsyncComponent(() => import('./Exercise.vue')))
     .component('CodeExercise', defineAsyncComponent(() => import('./CodeExercise.vue')))
+    .component('Playground', defineAsyncComponent(() => import('./Playground.vue')))
     .component('ExerciseMap', defineAsyncComponent(() => import('./ExerciseMap.vue'))) },
 }
