@@ -44,8 +44,8 @@ def objects_of(build, cxx, scratch):
     for source in sorted(Path(build, "kernels").glob("ch*_kernel_*.c*")):
         chapter, backend = re.match(r"ch(\d\d)_kernel_(\w+)", source.stem).groups()
         if backend == "gpu":
-            found = Path(build, "chapters").rglob(f"{source.name}.o")
-            target = max(found, key=lambda path: path.stat().st_mtime)  # an older one may be left of an earlier build
+            found = Path(build, "chapters").rglob(f"{source.name}.o")  # of earlier builds, too
+            target = max(found, key=lambda path: path.stat().st_mtime)
         else:
             target = Path(scratch, f"{source.stem}.o")
             subprocess.run([cxx, "-std=c++20", "-O0", "-g", "-I", ROOT, "-c", source, "-o", target],
