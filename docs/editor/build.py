@@ -174,7 +174,8 @@ def libraries(generated: list) -> list:
     sources += [wasm.HERE / f"{name}.cpp" for name in OWN]
     sources += [HERE / "doctest_main.cpp", *of_kernels(generated)]
     of_cuda = [ROOT / "common" / "cuda" / f"{name}.cpp" for name in CUDA]
-    of_cuda += [HERE / "cuda_page.cpp", *(ROOT / "common" / "simt" / f"{name}.cpp" for name in [*wasm.SIMT, "global_shadow"])]
+    of_cuda += [HERE / "cuda_page.cpp"]
+    of_cuda += [ROOT / "common" / "simt" / f"{name}.cpp" for name in [*wasm.SIMT, "global_shadow"]]
     wasm.precompiled(fibers=False)
     with concurrent.futures.ThreadPoolExecutor() as pool:
         objects = list(pool.map(compiled, sources))
