@@ -217,7 +217,7 @@ class Cli(cli_test.Cli):
         result = run("serve", "--requests", "0:100+1,5:9+1", "--pages", 1, "--page-size", 8,
                      "--device", "emulator")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        self.assertEqual(result.stdout.count("refused, as a sequence has at most 8 tokens"), 2)
+        self.assertEqual(result.stdout.count("refused: over 8 tokens"), 2)
 
 
 if __name__ == "__main__":
