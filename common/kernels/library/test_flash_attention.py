@@ -406,7 +406,7 @@ class TestLibrary(unittest.TestCase):
         refused("the new K is", q, k, v, lengths, k_new=k[:1], v_new=v[:1])
         refused("90 keys and 1 new ones", q, k, v, lengths, k_new=k[:, :, :1], v_new=v[:, :, :1])
         refused("batch and dim must be equal", q[:2], k, v, lengths[:2])
-        refused("must divide", q[:, :3], k, v, lengths)
+        refused("2 does not divide 3", q[:, :3], k, v, lengths)
         refused("multiples of 8", *(x[..., :60] for x in (q, k, v)), lengths)
         refused("layout", q, k, v, lengths, layout="lbhd")
         refused("splits", q, k, v, lengths, splits=-1)
@@ -545,8 +545,8 @@ class TestLibrary(unittest.TestCase):
         self.assert_error("ch08 takes no sliding window", q, k, v, window=(8, 0), chapter=8)
         self.assert_error("ch08 takes no log-sum-exp", q, k, v, return_lse=True, chapter=8)
         self.assert_error("ch08 takes no grouped heads", q, k[:, :1], v[:, :1], chapter=8)
-        self.assert_error("3 of K and V: the second must divide", q, *(x.repeat(3, 1)[:, :3] for x in
-                                                                       (k, v)))
+        self.assert_error("3 heads of K and V, because 3 does not divide 2", q,
+                          *(x.repeat(3, 1)[:, :3] for x in (k, v)))
         self.assert_error("K is .* and V is .*: their shapes must be equal", q, k, v[:, :, 1:])
         self.assert_error("k has 3 dimensions, expected 4", q, k[0], v[0])
         self.assert_error("window -2,0", q, k, v, window=(-2, 0))

@@ -7,6 +7,7 @@ wrong. Each head has another pattern, each row of the table another scale or cap
 refuses or fails must say which range it takes."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -105,7 +106,8 @@ class Run:
         arguments += [*OPTIONS.get(program, ()), *options]
         result = subprocess.run(list(map(str, arguments)), capture_output=True, text=True, timeout=120,
                                 check=False)
-        self.status, self.text, self.error = result.returncode, result.stdout, result.stderr
+        self.status, self.error = result.returncode, result.stderr
+        self.text = re.sub(r"\n {13}", " ", result.stdout)  # a long verdict has several lines
         self.tensors = {name: np.load(path(name))[0].astype(float) for name in self.outputs
                         if os.path.exists(path(name))}
 
@@ -195,7 +197,7 @@ class ExtremeValues(unittest.TestCase):
                     if not right:
                         self.assertFalse(must, run.text)
                         self.assertEqual(run.status, 1)
-                        self.assertRegex(run.text, r"V of up to 3.4e\+38: .*\n.*with V up to 4.4e\+33 it")
+                        self.assertRegex(run.text, r"V of up to 3.4e\+38: .*with V up to 4.4e\+33 it")
 
     def test_tiny_values(self):
         heads = {name: small_patterns()[name] for name in ("normal", "one dominant key", "equal")}
