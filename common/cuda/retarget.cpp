@@ -140,6 +140,11 @@ void join_struct_copies(Module& module) {
 }
 
 void optimize(Module& module) {
+  // Otherwise it would load from memory before a condition is known, as in `if (t == 0 && flag)`,
+  // and such a load would race with a store that the program orders.
+  for (Function& function : module) {
+    if (!function.isDeclaration()) function.addFnAttr(Attribute::SanitizeThread);
+  }
   // It would replace the load of a vector by loads of its elements, where a GPU makes one access.
   const char* const options_of_llvm[] = {"emucuda_retarget", "-disable-vector-combine"};
   cl::ParseCommandLineOptions(2, options_of_llvm);

@@ -111,7 +111,10 @@ function joined(line, number) {
 
 /// Makes functions internal but kernels, and an aligned copy of 2 to 16 bytes one access.
 export function prepared(ir) {
+  const groups = new Set([...ir.matchAll(/^define .* (#\d+)\b/gm)].map(([, group]) => group))
   return ir.split('\n').map((line, i) => {
+    // Otherwise the optimizer would load before a condition is known: optimize() in common/cuda/retarget.cpp.
+    if (groups.has(/^attributes (#\d+) = /.exec(line)?.[1])) return line.replace('{', '{ sanitize_thread')
     if (line.startsWith('define ') && !line.includes(' ptx_kernel ')) {
       return line.replace(LINKAGE, 'define internal ').replace(/ comdat(?:\([^)]*\))?/, '')
     }

@@ -20,6 +20,16 @@ __global__ void returns_early(const int* in, int* out, int n) {
   out[i] = tile[n - 1 - i];
 }
 
+__device__ int open_group, copies_of_group[4];
+__device__ void note(int most) {
+  if (threadIdx.x == 0 && open_group < most) ++copies_of_group[open_group];
+}
+__global__ void one_thread_counts() {  // no other thread loads the counter
+  note(4);
+  if (threadIdx.x == 0 && open_group < 3) ++open_group;
+  note(4);
+}
+
 __global__ void same_value(int* out) {
   __shared__ int size;
   size = blockDim.x;  // note: all lanes of the warp store the same value
@@ -150,6 +160,7 @@ int main() {
   for (int i = 0; i < 128; ++i) in[i] = i;
   returns_early<<<1, 128>>>(in, out, 70);
   check(out[0] == 69 && out[69] == 0, "a barrier after an early return");
+  one_thread_counts<<<1, 64>>>();
   same_value<<<1, 32>>>(out);
   check(out[31] == 32, "a value that all lanes store");
   small_block<<<1, 20>>>(out);
