@@ -280,7 +280,6 @@ class Rewriter {
   Rewriter(Module& module, const std::set<std::string>& exported, const Places& places)
       : module_(module),
         exported_(exported),
-        places_(places),
         builder_(module.getContext()),
         calls_(module, exported, places) {}
 
@@ -574,7 +573,6 @@ class Rewriter {
 
   Module& module_;
   const std::set<std::string>& exported_;
-  const Places& places_;
   IRBuilder<> builder_;
   Calls calls_;
 };
