@@ -83,7 +83,7 @@ struct Buffer {
   void* memory = nullptr;
   size_t bytes = 0;
   std::string name;
-  size_t element_bytes = 1;  // of the kernel's parameter that has this name
+  size_t element_bytes = 1;  // as the kernel's parameter with this name has them
   bool owned = true;
   std::unique_ptr<fa::simt::RegisteredBuffer> registered;
   // For memory from cudaMalloc, which is filled with 0xff: nonzero for each byte into which 0xff
@@ -135,7 +135,7 @@ struct State {
   // EMUCUDA_ONCE: the launches so far, and the epoch of the buffers that each was given.
   std::map<std::string, int64_t> done;
   int64_t epoch = 0;           // number of copies and cudaMemsets by the host
-  int64_t variable_epoch = 0;  // of the last one that changed a variable
+  int64_t variable_epoch = 0;  // when the last one changed a variable
   bool profile = std::getenv("EMUCUDA_PROFILE") != nullptr;
   bool once = std::getenv("EMUCUDA_ONCE") != nullptr;
   uint64_t seed = std::getenv("EMUCUDA_SEED") != nullptr
@@ -344,7 +344,7 @@ int release(void* pointer) {
   const auto found = state().buffers.find(number(pointer));
   if (found == state().buffers.end()) return fail(kInvalidValue);
   found->second.registered = nullptr;
-  constexpr size_t kMostKept = size_t{1} << 26;  // of one buffer
+  constexpr size_t kMostKept = size_t{1} << 26;  // bytes per buffer
   if (state().once && found->second.owned && found->second.bytes <= kMostKept) {
     state().freed.push_back(std::move(found->second));
   } else if (found->second.owned) {
@@ -470,7 +470,7 @@ bool first_launch(const Kernel& kernel, const fa::LaunchConfig& config, void** a
   for (size_t i = 0; i < kernel.parameter_bytes.size(); ++i) {
     const std::string bytes(static_cast<const char*>(arguments[i]), kernel.parameter_bytes[i]);
     key << ' ' << bytes;
-    for (size_t at = 0; at + sizeof(void*) <= bytes.size(); at += sizeof(void*)) {  // of a struct
+    for (size_t at = 0; at + sizeof(void*) <= bytes.size(); at += sizeof(void*)) {  // in a struct
       void* pointer = nullptr;
       std::memcpy(&pointer, bytes.data() + at, sizeof pointer);
       if (Buffer* buffer = buffer_at(pointer)) buffers.push_back(buffer);

@@ -21,9 +21,9 @@ struct KernelStop {
 
 /// Writes EMUCUDA_REPORT, once. `stopped` says how the program ended before its end, or is empty.
 void write_report(const std::string& stopped);
-/// What runs: "thread 3 of block 0 of kernel add ", or "the host code ".
+/// Returns the running code, as "thread 3 of block 0 of kernel add " or "the host code ".
 std::string place_of_crash();
-/// What the program did to get a signal of Linux: "divided by zero".
+/// Returns why Linux sends this signal, as "divided by zero".
 inline const char* words_of_signal(int signal) {
   if (signal == 6) return "called abort";
   return signal == 8 ? "divided by zero" : "accessed memory that does not exist";

@@ -25,13 +25,18 @@ void GlobalShadow::begin_block(int block, int granule_bytes) {
   forget();
 }
 
+GlobalShadow::Slot& GlobalShadow::slot_of(uint64_t number) {
+  const size_t mask = table_.size() - 1;
+  size_t at = (number * 0x9e3779b97f4a7c15) >> 32 & mask;
+  while (table_[at].epoch == epoch_ && table_[at].number != number) at = (at + 1) & mask;
+  return table_[at];
+}
+
 void GlobalShadow::grow() {
   table_.assign(std::max<size_t>(1024, 2 * table_.size()), {});
-  const size_t mask = table_.size() - 1;
   for (size_t i = 0; i < count_; ++i) {
-    size_t at = (pages_[i]->number * 0x9e3779b97f4a7c15) >> 32 & mask;
-    while (table_[at].epoch == epoch_) at = (at + 1) & mask;
-    table_[at] = {pages_[i]->number, epoch_, static_cast<uint32_t>(i)};
+    const uint64_t number = pages_[i]->number;
+    slot_of(number) = {number, epoch_, static_cast<uint32_t>(i)};
   }
 }
 
@@ -39,16 +44,14 @@ GlobalShadow::Page* GlobalShadow::page_of(uint64_t number) {
   Page*& recent = recent_pages_[number / 4096 % recent_pages_.size()];
   if (recent != nullptr && recent->number == number && recent->epoch == epoch_) return recent;
   if (2 * count_ >= table_.size()) grow();
-  const size_t mask = table_.size() - 1;
-  size_t at = (number * 0x9e3779b97f4a7c15) >> 32 & mask;
-  while (table_[at].epoch == epoch_ && table_[at].number != number) at = (at + 1) & mask;
-  if (table_[at].epoch != epoch_) {
+  Slot& slot = slot_of(number);
+  if (slot.epoch != epoch_) {
     if (count_ == kMostPages) return nullptr;
     if (count_ == pages_.size()) pages_.push_back(std::make_unique<Page>());
     *pages_[count_] = {number, epoch_, {}};
-    table_[at] = {number, epoch_, static_cast<uint32_t>(count_++)};
+    slot = {number, epoch_, static_cast<uint32_t>(count_++)};
   }
-  return recent = pages_[table_[at].page].get();
+  return recent = pages_[slot.page].get();
 }
 
 uint16_t GlobalShadow::place_of(GlobalUse use, const Site& site) {

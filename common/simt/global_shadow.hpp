@@ -62,6 +62,7 @@ class GlobalShadow {
     count_ = 0;
   }
   Page* page_of(uint64_t number);
+  Slot& slot_of(uint64_t number);  // where the page is, or a free one
   void grow();
   uint16_t place_of(GlobalUse use, const Site& site);
   bool races(const Observer& observer, const Use& before, GlobalUse use) const;

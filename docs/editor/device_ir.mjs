@@ -7,7 +7,7 @@ const WINDOW = 0xe0000000, FIRST = 1024  // as in common/cuda/window.hpp
 const LAYOUT = 'e-m:e-p:32:32-p10:8:8-p20:8:8-i64:64-i128:128-n32:64-S128-ni:1:10:20'
 const NAME = String.raw`(?:[-\w.$]+|"[^"]*")`
 
-// What clang 21 calls by another name than clang 19.
+// Intrinsics that have another name in clang 21 than in clang 19.
 const RENAMED = { barrier_cta_sync_aligned_all: 'barrier_n', barrier_cta_sync_aligned_count: 'barrier',
   barrier_cta_sync_all: 'barrier_sync', barrier_cta_sync_count: 'barrier_sync_cnt' }
 
@@ -571,7 +571,7 @@ function registration(functions, globals, files, size, narrowest) {
     'declare void @emucuda_register_variable(i32, ptr, ptr, i64, i32)', 'declare void @emucuda_register_inlined(ptr)'] }
 }
 
-/// Returns { ir } for wasm32, or { problems: [{ file, line, name }] }, what a page cannot do. `exported` has the names
+/// Returns { ir } for wasm32, or { problems: [{ file, line, name }] }, which a page cannot run. `exported` has the names
 /// in the library.
 export function retargeted(text, exported) {
   const ir = text.replace(/ addrspace\(\d+\)/g, '').replaceAll('addrspacecast', 'bitcast')

@@ -7,10 +7,10 @@ bytes as code from a source without breaks.
 
 Compiles twice: the kernel as it is, and a copy in which the breaks are removed from the text. Both
 must have the same .text. A third build of chapters 02 and 03, with run-time breaks, must have a
-different one, which shows that the test can fail. A compiler named nvcc compiles a cubin for sm_90, and in its
-copy also the parameter and the template argument of the breaks are removed. For the host, every
-`breaks.has(…)` becomes `false` but the empty parameter stays, because without it names and closures
-change and the compiler assigns other registers.
+different one, which shows that the test can fail. A compiler named nvcc compiles a cubin for sm_90,
+and in its copy also the parameter and the template argument of the breaks are removed. For the
+host, every `breaks.has(…)` becomes `false` but the empty parameter stays, because without it names
+and closures change and the compiler assigns other registers.
 """
 
 import os
