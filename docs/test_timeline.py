@@ -97,7 +97,7 @@ class Timeline(unittest.TestCase):
     def test_the_picture_is_as_wide_as_asked(self):
         _, picture = self.draw(log_of(["mma"] * 1000), "--columns", 10)
         self.assertIn("1000 instructions, a column is 100 of them", picture)
-        self.assertIn("1000  " + "#" * 10 + "\n", picture)
+        self.assertIn("1000 " + "#" * 10 + "\n", picture)
 
     def test_bad_input_is_a_sentence_and_exit_2(self):
         text = self.folder / "text.json"

@@ -17,7 +17,9 @@ import re
 import subprocess
 import sys
 import tempfile
-from typing import Dict, List, NamedTuple
+from typing import Dict, List, NamedTuple, Optional
+
+NUMBER = 6  # columns between the name and the bar
 
 
 class BadInput(Exception):
@@ -83,11 +85,14 @@ def copies_of(events: List[dict], steps: int) -> List[Copy]:
     return [Copy(names[g], start[g], end.get(g, steps), g in end) for g in start]
 
 
-def draw(events: List[dict], warp: int, columns: int) -> str:
+def draw(events: List[dict], warp: int, columns: Optional[int]) -> str:
     mine = [event for event in events if event["block"] == 0 and event["warp"] == warp]
     if not mine:
         raise BadInput(f"no events of warp {warp} of block 0")
     steps = mine[-1]["step"] + 1
+    copies = copies_of(mine, steps)
+    names = max([len("barriers")] + [len(copy.name) for copy in copies])
+    columns = columns or max(1, 80 - names - NUMBER)
     per_column = -(-steps // columns)
     width = -(-steps // per_column)
     mma = [event["step"] for event in mine if event["kind"] == "mma"]
@@ -101,30 +106,28 @@ def draw(events: List[dict], warp: int, columns: int) -> str:
         first, last = copy.start // per_column, copy.end // per_column
         return " " * first + "=" * (last - first) + ("|" if copy.landed else "")
 
-    copies = copies_of(mine, steps)
-    names = max([10] + [len(copy.name) for copy in copies])
     lines = [f"warp {warp} of block 0: {steps} instructions, a column is {per_column} of them",
              "= copy in flight   | waited for   # mma   ^ barrier", "",
-             f"{'copy':{names}} {'mma meanwhile':>13}"]
+             f"{'copy':{names}} {'mma':>4} meanwhile"]
     for copy in copies:
         meanwhile = sum(copy.start < step < copy.end for step in mma)
-        lines.append(f"{copy.name:{names}} {meanwhile:13}  {bar(copy)}")
-    lines.append(f"{'mma':{names}} {len(mma):13}  {marks(mma, '#')}")
-    lines.append(f"{'barriers':{names}} {len(barriers):13}  {marks(barriers, '^')}")
+        lines.append(f"{copy.name:{names}} {meanwhile:4} {bar(copy)}")
+    lines.append(f"{'mma':{names}} {len(mma):4} {marks(mma, '#')}")
+    lines.append(f"{'barriers':{names}} {len(barriers):4} {marks(barriers, '^')}")
     return "\n".join(lines)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Draws a warp's copies in flight against its mma.")
     parser.add_argument("--warp", type=int, default=0, help="which warp of block 0 [0]")
-    parser.add_argument("--columns", type=int, default=72, help="width of the picture [72]")
+    parser.add_argument("--columns", type=int, help="width of the picture [what fits 80]")
     parser.add_argument("log", metavar="EVENTS.json | PROGRAM …", nargs=argparse.REMAINDER,
                         help="an event log, or a program that is run to write one")
     arguments = parser.parse_args()
     try:
         if not arguments.log:
             raise BadInput("expected an event log, or a program to run")
-        if arguments.columns < 1:
+        if arguments.columns is not None and arguments.columns < 1:
             raise BadInput(f"--columns {arguments.columns}: expected at least 1")
         is_log = len(arguments.log) == 1 and arguments.log[0].endswith(".json")
         events = load_events(arguments.log[0]) if is_log else run_program(arguments.log)

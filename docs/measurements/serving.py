@@ -74,10 +74,11 @@ def batch():
 
 
 def sharing():
-    print("                        prompt tokens computed   found   most pages   put back   steps")
+    print("                       prompt tokens:")
+    print("                       computed   found   most pages   put back   steps")
     for name, row in rows().items():
         if "sharing" in name:
-            print(f"{name:<24} {row['prompt_tokens_computed']:>21} {row['prompt_tokens_found']:>7} "
+            print(f"{name:<23}{row['prompt_tokens_computed']:>8} {row['prompt_tokens_found']:>7} "
                   f"{row['most_pages']:>12} {row['put_back']:>10} {row['steps']:>7}")
 
 

@@ -51,13 +51,13 @@ COUNTERS = [  # the emulator's name, its column here, Nsight Compute's metric or
     ("cp_async_instructions", "cp.async", COPIES),
     ("shuffle_instructions", "shuffles", "SHFL"),
     ("barriers", "barriers", "BAR"),
-    ("shared_load_wavefronts", "load wavef.",
+    ("shared_load_wavefronts", "load\nwavef.",
      "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldsm.sum"),
     ("conflicts", "conflicts", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum"),
-    ("shared_store_wavefronts", "copy wavef.",
+    ("shared_store_wavefronts", "copy\nwavef.",
      "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts.sum"),
-    ("global_load_sectors", "load sect.", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"),
-    ("global_store_sectors", "store sect.", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"),
+    ("global_load_sectors", "load\nsect.", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"),
+    ("global_store_sectors", "store\nsect.", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"),
 ]
 STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 PROFILE = [  # what it says, metric, divided by, decimals
@@ -206,11 +206,12 @@ def emulator_counters(program, shape):
     return profile, profile["estimates"]
 
 
-ZERO_FILL = ("* the emulator says estimate: where a warp copies rows that exist and rows that do "
-             "not in one instruction,\n  hardware takes a few more passes, not the same number each run")
-PREDICATED = ("+ ptxas has put these copies under a predicate (it executes more LDGSTS than copy), "
-              "and this metric of\n  Nsight Compute then leaves some of them out: fewer than 4 for "
-              "each instruction cannot be")
+ZERO_FILL = ("* the emulator says estimate: where a warp copies rows that exist and rows that\n"
+             "  do not in one instruction, hardware takes a few more passes, not the same\n"
+             "  number each run")
+PREDICATED = ("+ ptxas has put these copies under a predicate (it executes more LDGSTS than\n"
+              "  copy), and this metric of Nsight Compute then leaves some of them out: fewer\n"
+              "  than 4 for each instruction cannot be")
 
 
 def explain(key, cells, measured, estimates, where):
@@ -231,7 +232,7 @@ def compare(path, chapter, run_emulator=emulator_counters):
         raise Problem(f"{path}: no row for chapter {chapter}")
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         emulated = dict(zip(runs, pool.map(lambda at: run_emulator(*at), runs)))
-    table = [["B,H,Lq,Lkv,D", "", *(column for _, column, _ in COUNTERS)]]
+    titles, table = ["B,H,Lq,Lkv,D", "", *(column for _, column, _ in COUNTERS)], []
     marks, equal, unexplained = set(), 0, []
     for at, cells in sorted(runs.items(), key=lambda item: (shape_key(item[0][1]), item[0][0])):
         where = f"{path.name}: {' '.join(at)}"
@@ -250,9 +251,13 @@ def compare(path, chapter, run_emulator=emulator_counters):
             line.append(f"{emulator[key]}/{hardware[key]}{mark or '!'}")
         table.append(line)
     total = len(runs) * len(COUNTERS)
-    lines = aligned(table) + ["", f"{total} counters, {equal} equal on both; a/b: emulator a, "
-                                  "hardware b" if equal < total else
-                                  f"{total} counters, all equal on both"]
+    lines = []
+    for part in (slice(2, 7), slice(7, None)):  # two tables, of 80 columns at most
+        rows = [row[:2] + row[part] for row in table]
+        lines += [*aligned(headings(*titles[:2], *titles[part]) + rows), ""]
+    lines += [f"{total} counters, {equal} equal on both; a/b: emulator a, "
+              "hardware b" if equal < total else
+              f"{total} counters, all equal on both"]
     lines += [text for text in (ZERO_FILL, PREDICATED) if text[0] in marks]
     return lines, unexplained
 
@@ -267,12 +272,25 @@ def shape_key(shape):
 
 # ---- Tables ----
 
-def aligned(rows):
-    """Aligns the first column to the left and the others to the right, with two spaces between
+def headings(*titles):
+    """Returns the first rows of a table, one for each line of the longest title."""
+    lines = [title.split("\n") for title in titles]
+    height = max(map(len, lines))
+    return [list(row) for row in zip(*([""] * (height - len(one)) + one for one in lines))]
+
+
+def split_at(line, word):
+    """Returns the line in two, of which the second begins with this word, or as it is."""
+    before, found, after = line.partition(f" {word}")
+    return [before, word + after] if found else [line]
+
+
+def aligned(rows, gap=2):
+    """Aligns the first column to the left and the others to the right, with `gap` spaces between
     them."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return ["  ".join(cell.ljust(width) if i == 0 else cell.rjust(width)
-                      for i, (cell, width) in enumerate(zip(row, widths))).rstrip()
+    return [(" " * gap).join(cell.ljust(width) if i == 0 else cell.rjust(width)
+                             for i, (cell, width) in enumerate(zip(row, widths))).rstrip()
             for row in rows]
 
 
@@ -367,9 +385,9 @@ def speed(path, chapter):
         table.append(line)
     spread = max((timings[name].spread for timings in measured.values() for name in shown
                   if name in timings), default=0)
-    return lines + ["", *aligned(table), "",
-                    f"mma.sync with registers only: {limit:.0f}. Half of the samples lie within "
-                    f"{100 * spread:.1f} % of the median or closer."]
+    return [*split_at(lines[0], "cuDNN"), *lines[1:], "", *aligned(table, 2 if chapter else 1), "",
+            f"mma.sync with registers only: {limit:.0f}.",
+            f"Half of the samples lie within {100 * spread:.1f} % of the median or closer."]
 
 
 def speed_json(path):
@@ -405,7 +423,7 @@ def profile(path, chapter):
         add(f"  {title} ({stall})", STALL.format(stall), 1, 2)
     waits = [profile_cells(runs[at], at[0])[2] for at in shown]
     table.append(["  other", *(f"{cells['other']:.2f}" for cells in waits)])
-    return [machine(), "", *aligned(table)]
+    return [*split_at(machine(), "Nsight"), "", *aligned(table)]
 
 
 def profile_cells(cells, where):
@@ -529,20 +547,20 @@ def read_sweep(path):
 
 def sweep(path):
     about, runs = read_sweep(path)
-    columns = ["BLOCK_Q x KV, warps", "TFLOP/s", "registers", "local"]
-    table = [["", *columns, "", *columns, "ratio"]]
+    table = [["", "", "BLOCK_Q x KV, warps", "TFLOP/s", "registers", "local", "ratio"]]
     spread = 0
     for (chapter, dim), tiles in sorted(runs.items(), key=lambda run: (-int(run[0][1]), run[0])):
         tflops = {tile.size: statistics.median(tile.tflops) for tile in tiles}
         own, best = tiles[0], max(tiles, key=lambda tile: tflops[tile.size])
         cells = lambda tile: [tile.size, f"{tflops[tile.size]:.1f}", str(tile.registers),
                               str(tile.local)]
-        table.append([f"ch{chapter}, D {dim}", *cells(own), "best:", *cells(best),
-                      f"{tflops[best.size] / tflops[own.size]:.2f}"])
+        name = f"ch{chapter}, D {dim}"
+        table.append([name, "own", *cells(own), ""])
+        table.append([name, "best", *cells(best), f"{tflops[best.size] / tflops[own.size]:.2f}"])
         spread = max([spread, *(abs(one / tflops[tile.size] - 1) for tile in tiles
                                 for one in tile.tflops)])
-    return [about, "", *aligned(table), "", "TFLOP/s: the median of all runs, which lie within "
-            f"{100 * spread:.1f} % of it. Local: bytes a thread."]
+    return [*split_at(about, "commit"), "", *aligned(table), "", "TFLOP/s: the median of all runs, "
+            f"which lie within {100 * spread:.1f} % of it.", "Local: bytes a thread."]
 
 
 def keep_crossover(result, path):
@@ -629,8 +647,8 @@ def cpu(path):
     """Returns the speed of chapter 02's fast version and of PyTorch in GFLOP/s, as medians."""
     about, rows = read_kept(path)
     try:
-        table = [["threads", "B,H,Lq,Lkv,D", "fast", "of peak", "PyTorch flash", "PyTorch plain",
-                  "fast / flash"]]
+        table = headings("threads", "B,H,Lq,Lkv,D", "fast", "of peak", "PyTorch\nflash",
+                         "PyTorch\nplain", "fast /\nflash")
         cases = {}
         for row in rows:
             case = row["threads"], row["shape"] + f" {row['mask']}" * bool(row["mask"])
@@ -669,20 +687,22 @@ def accuracy(path):
     about, rows = read_kept(path)
     try:
         inputs = list(dict.fromkeys(row["input"] for row in rows))
-        table, schemes, lengths = [["RMSE", *inputs, "paper, outliers"]], {}, {}
+        table, cited, schemes, lengths = [["RMSE", *inputs]], [], {}, {}
         for row in rows:
             where = f"{path.name}: {row['scheme']}, {row['input']}"
             scheme = schemes.setdefault(row["scheme"], {"cited": row["cited_rmse"]})
             scheme[row["input"]] = number(row["rmse"], where)
             lengths.setdefault(row["keys"], {})[row["input"]] = row["dim"]
         for name, scheme in schemes.items():
-            cited = f"{number(scheme['cited'], f'{path.name}: {name}'):.2e}" if scheme["cited"] else ""
-            table.append([name, *(f"{scheme[one]:.2e}" for one in inputs), cited])
-        line = "; ".join([f"medians of {about['seeds']} seeds, D = {rows[0]['dim']}", *(
-            f"{keys} keys: {', '.join(names)}" for keys, names in lengths.items())])
+            table.append([name, *(f"{scheme[one]:.2e}" for one in inputs)])
+            if scheme["cited"]:
+                cited.append([name, f"{number(scheme['cited'], f'{path.name}: {name}'):.2e}"])
+        lines = [f"medians of {about['seeds']} seeds, D = {rows[0]['dim']}", *(
+            f"{keys} keys: {', '.join(names)}" for keys, names in lengths.items())]
     except (KeyError, IndexError) as error:
         raise Problem(f"{path}: not what `tables.py trim accuracy` writes: {error!r}") from None
-    return [line, "paper: FlashAttention-3 (arXiv:2407.08608), Table 3, cited", "", *aligned(table)]
+    return [*lines, "", *aligned(table, gap=1), "",
+            "outliers, cited from FlashAttention-3 (arXiv:2407.08608), Table 3:", *aligned(cited)]
 
 
 CHECKED = re.compile(r"check +(passed|FAILED|INCONCLUSIVE): max error (\S+), bound (\S+), (\d+ of \d+) rows")
@@ -785,7 +805,7 @@ def main(arguments):
             lines = speed(H200 / "peers.csv", chapter)
         elif command == "counters":
             lines, unexplained = compare(H200 / "counters.csv", chapter)
-            lines[:0] = [machine(), ""]
+            lines[:0] = [*split_at(machine(), "Nsight"), ""]
         elif command == "profile" and chapter:
             lines = profile(H200 / "profile.csv", chapter)
         elif command == "sweep" and not chapter:

@@ -9,7 +9,8 @@ import { numbers_in } from './drawing.mjs'
 
 const TABLES = 'docs/measurements/tables.py'
 const lines_of = (...words) =>
-  output_of([TABLES, 'speed', ...words]).split('\n').map((line) => line.trim().split(/  +/))
+  output_of([TABLES, 'speed', ...words]).split('\n')
+    .map((line) => line.trim().split(words.length > 0 ? /  +/ : / +/))
 
 // Returns { 2,16,8192,8192,128: { ch03: '55.6', … } }, with the cells as printed.
 function table_of(...words) {

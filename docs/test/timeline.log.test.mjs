@@ -27,7 +27,7 @@ function rows_of(log, warp) {
   assert.equal(status, 0)
   const [title, , , , ...rows] = stdout.trimEnd().split('\n')
   return { steps: +title.match(/(\d+) instructions/)[1], rows: rows.map((row) => {
-    const [, name, number] = row.match(/^(.*?) +(\d+)(?:  [ =|#^]*)?$/)
+    const [, name, number] = row.match(/^(.*?) +(\d+)(?: [ =|#^]*)?$/)
     return [name, +number]
   }) }
 }
