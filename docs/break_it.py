@@ -317,6 +317,11 @@ def source_line(chapter, where):
     return path.read_text(encoding="utf-8").splitlines()[int(line) - 1].strip()
 
 
+def filled(text, indent, width=80):
+    return textwrap.wrap(text, width, initial_indent=" " * indent, subsequent_indent=" " * (indent + 4),
+                         break_long_words=False, break_on_hyphens=False)
+
+
 def hazard_lines(chapter, broken):
     lines = []
     for hazard in broken.hazards:
@@ -324,10 +329,10 @@ def hazard_lines(chapter, broken):
             continue
         times = "once" if hazard["count"] == 1 else f"{hazard['count']} times"
         lines.append(f"  {hazard['kind']}, {times}, in {hazard['where']}")
-        lines.append(f"      {source_line(chapter, hazard['where'])}")
+        lines += filled(source_line(chapter, hazard["where"]), 6)
         if hazard["other"]:
             lines.append(f"    against {hazard['other']}")
-            lines.append(f"      {source_line(chapter, hazard['other'])}")
+            lines += filled(source_line(chapter, hazard["other"]), 6)
     return lines
 
 
@@ -355,7 +360,8 @@ def say(lines=("",)):
 
 
 def command_line(name, demo, chapter, program):
-    return " ".join(["  $", os.path.basename(program), *arguments(demo, chapter), "--break", name])
+    words = ["$", os.path.basename(program), *arguments(demo, chapter), "--break", name]
+    return " \\\n".join(filled(" ".join(words), 2, 78))
 
 
 def brief(name, demo, chapter, program):
