@@ -88,7 +88,7 @@ std::string matmul_text(const MatmulRequest& r, const MatmulRun& run) {
                               : "WRONG: " + std::to_string(run.mismatches) + " of " +
                                     std::to_string(run.c.values.size()) + " numbers (" +
                                     std::to_string(run.nonfinite) +
-                                    " NaN); the first: " + run.first_bad + "\n");
+                                    " NaN);\nthe first: " + run.first_bad + "\n");
 }
 
 nlohmann::json matmul_json(const MatmulRequest& r, const MatmulRun& run,
@@ -159,7 +159,7 @@ std::string attention_text(const AttentionShape& shape, Accounting accounting,
           (flash ? ", tiles of " + size_text(shape.block, shape.block) + ", " +
                        count(tiles_visited(shape)) + " visited"
                  : "") +
-          (shape.causal ? ", causal" : "") + "; accounting: " + name_of(accounting) + "\n";
+          (shape.causal ? ", causal" : "") + "\naccounting: " + name_of(accounting) + "\n";
   std::vector<Row> rows{{"MXU", "M", "K", "N", "times", "cycles each", "cycles"}};
   for (const MatrixWork& w : cost.matrix) {
     rows.push_back({w.name, count(w.m), count(w.k), count(w.n), count(w.times), count(w.cycles),
@@ -167,10 +167,10 @@ std::string attention_text(const AttentionShape& shape, Accounting accounting,
   }
   if (cost.drain) rows.push_back({"fill and drain, once", "", "", "", "1", "", count(cost.drain)});
   text += table(rows) + "\n";
-  rows = {{"VPU", "elements", "operations", "times", "cycles each", "cycles"}};
+  rows = {{"VPU", "elements", "operations", "times", "cycles\neach", "cycles"}};
   for (const VectorWork& w : cost.vector) {
-    rows.push_back({w.name, count(w.elements), count(w.operations), count(w.times), count(w.cycles),
-                    count(w.times * w.cycles)});
+    rows.push_back({folded(w.name, 28), count(w.elements), count(w.operations), count(w.times),
+                    count(w.cycles), count(w.times * w.cycles)});
   }
   text += table(rows) + "\n";
   text += "MXU " + count(cost.mxu_cycles) + " cycles" +
@@ -222,14 +222,14 @@ std::string assumptions_text(std::int64_t n, std::int64_t dim, bool causal) {
       {"… and 4 MXUs", Accounting::kOverlapped, {128, 128, 4, 1024}},
       {"… and 4 vector operations at a time", Accounting::kOverlapped, {128, 128, 4, 4096}},
   };
-  std::vector<Row> rows{{"cycles, and utilization of all cells in all cycles"}};
+  std::vector<Row> rows{{"cycles, and utilization\nof all cells\nin all cycles"}};
   const std::vector<std::pair<std::string, AttentionShape>> shapes = {
-      {"flash, 64", {Algorithm::kFlash, n, dim, 64, causal}},
-      {"flash, 128", {Algorithm::kFlash, n, dim, 128, causal}},
+      {"flash,\n64", {Algorithm::kFlash, n, dim, 64, causal}},
+      {"flash,\n128", {Algorithm::kFlash, n, dim, 128, causal}},
       {"standard", {Algorithm::kStandard, n, dim, 128, causal}}};
   for (const auto& [name, shape] : shapes) rows[0].insert(rows[0].end(), {name, ""});
   for (const Step& step : steps) {
-    Row& row = rows.emplace_back(Row{step.name});
+    Row& row = rows.emplace_back(Row{folded(step.name, 24)});
     for (const auto& [name, shape] : shapes) {
       const AttentionCost cost = attention_cost(shape, step.accounting, step.machine);
       row.push_back(count(cost.total_cycles));
@@ -240,8 +240,8 @@ std::string assumptions_text(std::int64_t n, std::int64_t dim, bool causal) {
 }
 
 std::string loop_table(const LoopShape& shape) {
-  std::vector<Row> rows{{"", "iterations", "cycles", "DMA busy", "MXU busy", "VPU busy",
-                         "longest on the critical path"}};
+  std::vector<Row> rows{{"", "iter-\nations", "cycles", "DMA\nbusy", "MXU\nbusy", "VPU\nbusy",
+                         "longest on the\ncritical path"}};
   const std::pair<Loop, const char*> ways[] = {{Loop::kSerial, "fori: a loop in a loop"},
                                                {Loop::kVmap, "vmap: the outer loop as a batch"},
                                                {Loop::kPallas, "pallas: a grid, loads ahead"},
@@ -253,9 +253,9 @@ std::string loop_table(const LoopShape& shape) {
       return percent(static_cast<double>(cycles) / static_cast<double>(schedule.cycles));
     };
     const Link& longest = schedule.links.front();
-    rows.push_back({name, count(model.iterations), count(schedule.cycles), share(schedule.busy[0]),
-                    share(schedule.busy[1]), share(schedule.busy[2]),
-                    longest.name + " × " + count(longest.times) + ", " + share(longest.cycles)});
+    rows.push_back({folded(name, 15), count(model.iterations), count(schedule.cycles),
+                    share(schedule.busy[0]), share(schedule.busy[1]), share(schedule.busy[2]),
+                    longest.name + " × " + count(longest.times) + ",\n" + share(longest.cycles)});
   }
   return table(rows);
 }
@@ -285,8 +285,8 @@ std::string loop_text(Loop loop, const LoopShape& shape) {
 }
 
 std::string loops_text() {
-  std::vector<Row> rows{{"n", "fori, model", "fori, measured", "left for an iteration",
-                         "vmap, model", "and its iterations", "vmap, measured"}};
+  std::vector<Row> rows{{"n", "fori,\nmodel", "fori,\nmeasured", "left for an\niteration",
+                         "vmap,\nmodel", "and its\niterations", "vmap,\nmeasured"}};
   for (const Measured& measured : article()) {
     if (std::isnan(measured.vmap)) continue;
     const auto cycles = [&](Loop loop) {
@@ -310,28 +310,28 @@ std::string loops_text() {
 }
 
 std::string roofline_text(std::int64_t dim) {
-  std::vector<Row> rows{{"vendor's figures", "TFLOP/s", "GB/s", "fast memory", "FLOP per byte",
-                         "S fits up to", "S through HBM", "fused from", "tiled from"}};
+  std::vector<Row> rows{{"vendor's\nfigures", "TFLOP/s", "GB/s", "fast\nmemory", "FLOP\nper\nbyte",
+                         "S fits\nup to n", "S\nthrough\nHBM", "fused\nfrom n", "tiled\nfrom b"}};
   for (const Chip& chip : chips()) {
     const Crossover c = crossover(chip, dim, 2);
     const bool large = chip.fast_bytes >= 1024 * 1024;
     rows.push_back({chip.name, fixed(chip.tflops, 0), fixed(chip.gigabytes_per_s, 0),
                     large ? fixed(chip.fast_bytes / 1048576, 0) + " MiB"
                           : fixed(chip.fast_bytes / 1024, 0) + " KiB",
-                    fixed(c.ridge, 0), "n = " + count(c.fits_up_to), fixed(c.unfused, 0),
-                    "n = " + count(c.fused_from), "b = " + count(c.block_from)});
+                    fixed(c.ridge, 0), count(c.fits_up_to), fixed(c.unfused, 0),
+                    count(c.fused_from), count(c.block_from)});
   }
   return table(rows);
 }
 
 std::string traffic_text() {
   constexpr double kBandwidth = 819e9;
-  std::vector<Row> rows{{"n", "S", "5 dispatches", "measured", "3 dispatches", "measured", "fused",
-                         "measured", "is as S through HBM"}};
+  std::vector<Row> rows{{"n", "S,\nMiB", "5 dis-\npatches", "meas-\nured", "3 dis-\npatches",
+                         "meas-\nured", "fused", "meas-\nured", "is as\nS through\nHBM"}};
   for (const Measured& m : article()) {
     const auto ways = traffic(m.n, 64, 4);
     const double scores = static_cast<double>(m.n) * m.n * 4;
-    Row row{count(m.n), fixed(scores / 1048576, 0) + " MiB"};
+    Row row{count(m.n), fixed(scores / 1048576, 0)};
     const double measured[] = {m.nojit, m.unfused, m.fused};
     for (std::size_t i = 0; i < ways.size(); ++i) {
       row.push_back(fixed(1000 * ways[i].bytes / kBandwidth, 3));
