@@ -97,7 +97,7 @@ int fusion_command() {
   const double flops = problem.shape.flops();
   bool passed = true;
   std::cout << "Shape " << fa::to_string(problem.shape)
-            << ", fp32: bytes between tensors and fast memory (tiles of 64 x 64).\n"
+            << ", fp32: bytes between tensors and fast memory\n(tiles of 64 x 64).\n"
             << text("%-8s %12s %12s %12s %14s\n", "", "MiB read", "MiB written", "MiB moved",
                     "FLOP per byte");
   for (const Algorithm algorithm :
@@ -180,7 +180,7 @@ int roofline_command() {
     peak = std::max(peak, measure_peak_gflops(1));
     bandwidth = std::max(bandwidth, measure_copy_gbs(1));
   }
-  std::cout << "Shape " << fa::to_string(problem.shape) << ", fp32, one thread (processor time): "
+  std::cout << "Shape " << fa::to_string(problem.shape) << ", fp32, one thread (processor time):\n"
             << text("peak %.1f GFLOP/s, copy %.1f GB/s, ridge at %.1f FLOP per byte\n\n", peak,
                     bandwidth, peak / bandwidth);
   draw(points, peak, bandwidth);

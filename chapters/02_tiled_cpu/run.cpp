@@ -13,10 +13,10 @@ namespace {
 
 std::string trace_table(const std::vector<TraceStep>& steps, int64_t row) {
   std::string table =
-      text("  row %-6lld %6s %12s %12s %12s %12s %12s\n", static_cast<long long>(row), "tile",
+      text("  row %-6lld %6s %11s %11s %11s %11s %11s\n", static_cast<long long>(row), "tile",
            "max of S", "max of P", "e^(m - m')", "m", "l");
   for (const TraceStep& step : steps) {
-    table += text("             %6lld %12.5g %12.5g %12.5g %12.5g %12.5g\n",
+    table += text("             %6lld %11.5g %11.5g %11.5g %11.5g %11.5g\n",
                   static_cast<long long>(step.kv_tile), step.tile_max, step.largest_p, step.rescale,
                   step.m, step.l);
   }

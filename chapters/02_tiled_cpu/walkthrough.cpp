@@ -62,14 +62,14 @@ void print_step(const LoopStep& step, int64_t dim, int number) {
 }
 
 void print_traffic(const char* name, const LoopTraffic& traffic) {
-  std::cout << text(
-      "%-28s %8lld %8lld %8lld %8lld %9lld %11lld\n", name, (long long)traffic.q_loads,
-      (long long)traffic.kv_loads, (long long)traffic.o_loads, (long long)traffic.o_stores,
-      (long long)traffic.o_starts, (long long)(traffic.elements_read + traffic.elements_written));
+  std::cout << text("%-25s %7lld %8lld %7lld %8lld %8lld %9lld\n", name, (long long)traffic.q_loads,
+                    (long long)traffic.kv_loads, (long long)traffic.o_loads,
+                    (long long)traffic.o_stores, (long long)traffic.o_starts,
+                    (long long)(traffic.elements_read + traffic.elements_written));
 }
 
 void print_traffic_header() {
-  std::cout << text("%-28s %8s %8s %8s %8s %9s %11s\n", "", "Q loads", "KV loads", "O loads",
+  std::cout << text("%-25s %7s %8s %7s %8s %8s %9s\n", "", "Q loads", "KV loads", "O loads",
                     "O stores", "O starts", "elements");
 }
 
@@ -77,25 +77,24 @@ void print_traffic_header() {
 
 int walkthrough_command() {
   constexpr int64_t N = 5, d = 3, M = 59;
-  std::cout << "FlashAttention-1 by hand: N = 5 queries and keys, d = 3, fast memory for M = 59 "
-               "numbers.\n\n";
+  std::cout << "FlashAttention-1 by hand: N = 5 queries and keys, d = 3,\n"
+               "fast memory for M = 59 numbers.\n\n";
   for (const bool round_up : {true, false}) {
     const Blocks blocks = blocks_for(M, d, round_up);
-    std::cout
-        << text(
-               "B_c = %s M / 4d %s = %lld, B_r = min(B_c, d) = %lld: Q %lld + K %lld + V %lld "
-               "+ O %lld + S %lld = %lld numbers, ",
-               round_up ? "ceil" : "floor", round_up ? "(as printed in the paper)" : "",
-               (long long)blocks.cols, (long long)blocks.rows, (long long)(blocks.rows * d),
-               (long long)(blocks.cols * d), (long long)(blocks.cols * d),
-               (long long)(blocks.rows * d), (long long)(blocks.rows * blocks.cols),
-               (long long)blocks.elements(d))
-        << (blocks.elements(d) <= M ? "fits\n" : "does not fit\n");
+    std::cout << text(
+                     "B_c = %s M / 4d %s= %lld, B_r = min(B_c, d) = %lld:\n"
+                     "  Q %lld + K %lld + V %lld + O %lld + S %lld = %lld numbers, ",
+                     round_up ? "ceil" : "floor", round_up ? "(as printed in the paper) " : "",
+                     (long long)blocks.cols, (long long)blocks.rows, (long long)(blocks.rows * d),
+                     (long long)(blocks.cols * d), (long long)(blocks.cols * d),
+                     (long long)(blocks.rows * d), (long long)(blocks.rows * blocks.cols),
+                     (long long)blocks.elements(d))
+              << (blocks.elements(d) <= M ? "fits\n" : "does not fit\n");
   }
   const Blocks blocks = blocks_for(M, d, false);
   std::cout << text(
-      "With m and l of %lld queries it is %lld: one more than M. The formula leaves "
-      "them out.\n",
+      "With m and l of %lld queries it is %lld: one more than M.\n"
+      "The formula leaves them out.\n",
       (long long)blocks.rows, (long long)(blocks.elements(d) + 2 * blocks.rows));
   std::cout << "\nStart: O = 0, l = 0, m = -inf in slow memory.\n";
 
@@ -169,15 +168,15 @@ nlohmann::json as_json(const LoopTraffic& traffic, const std::vector<Elements>& 
 
 void print_line(const char* name, const char* direction, const LoopTraffic& traffic,
                 Elements Visit::*which) {
-  std::cout << text("%-16s %-8s", name, direction);
+  std::cout << text("%-15s %-7s", name, direction);
   int64_t total = 0;
   for (int matrix = 0; matrix < kMatrices; ++matrix) {
     int64_t sum = 0;
     for (const Visit& visit : traffic.visits) sum += (visit.*which)[matrix];
-    std::cout << text("%9lld", (long long)sum);
+    std::cout << text(matrix == kMatrices - 1 ? " %5lld" : " %6lld", (long long)sum);
     total += sum;
   }
-  std::cout << text("%10lld\n", (long long)total);
+  std::cout << text(" %8lld\n", (long long)total);
 }
 
 }  // namespace
@@ -192,12 +191,14 @@ int traffic_command(const CommandOptions& options) {
                               (long long)rows, (long long)cols, (long long)tiles, (long long)most));
   }
   std::cout << text(
-      "%lld queries and keys, d = %lld, tiles of %lld x %lld%s: elements between slow "
-      "and fast memory.\n%-25s",
+      "%lld queries and keys, d = %lld, tiles of %lld x %lld%s:\n"
+      "elements between slow and fast memory.\n%-23s",
       (long long)length, (long long)dim, (long long)rows, (long long)cols,
       options.causal ? ", causal" : "", "");
-  for (const char* name : kMatrixNames) std::cout << text("%9s", name);
-  std::cout << text("%10s\n", "together");
+  for (const char* name : kMatrixNames) {
+    std::cout << text(name == kMatrixNames[kMatrices - 1] ? " %5s" : " %6s", name);
+  }
+  std::cout << text(" %8s\n", "together");
 
   // The content of fast memory, which is all matrices for one pass, or the operands of each of
   // three passes.
