@@ -77,13 +77,13 @@ Matrix central_difference(const Matrix& A, const std::function<double(const Matr
   });
 }
 
-std::string number(double x) { return text("%9.4f", std::abs(x) < 5e-5 ? 0.0 : x); }
+std::string number(double x) { return text("%8.4f", std::abs(x) < 5e-5 ? 0.0 : x); }
 
 std::string line(const Row& row) { return number(row[0]) + number(row[1]) + number(row[2]); }
 
 void print(const char* name, const Matrix& A) {
   for (int i = 0; i < 3; ++i)
-    std::cout << text("  %-28s", i == 1 ? name : "") << line(A[i]) << '\n';
+    std::cout << text("  %-26s", i == 1 ? name : "") << line(A[i]) << '\n';
   std::cout << '\n';
 }
 
@@ -100,7 +100,7 @@ bool close(const Matrix& A, const Matrix& B) {
 // Prints both side by side. Returns true if they agree.
 bool print_gradient(const char* name, const Matrix& gradient, const Matrix& difference) {
   for (int i = 0; i < 3; ++i) {
-    std::cout << text("  %-28s", i == 1 ? name : "") << line(gradient[i]) << "   |"
+    std::cout << text("  %-26s", i == 1 ? name : "") << line(gradient[i]) << "   |"
               << line(difference[i]) << '\n';
   }
   const bool agree = close(gradient, difference);
@@ -128,11 +128,11 @@ bool print_attention() {
   bool agree = print_gradient(
       "dV = P.T dO", dV, central_difference(kV, [](const Matrix& V) { return loss(kQ, kK, V); }));
   print("dP = dO V.T", dP);
-  std::cout << text("  %-28s", "D = rowsum(dO o O)") << line(D) << '\n'
-            << text("  %-28s", "    rowsum(P o dP)") << line(same_D) << "\n\n";
+  std::cout << text("  %-26s", "D = rowsum(dO o O)") << line(D) << '\n'
+            << text("  %-26s", "    rowsum(P o dP)") << line(same_D) << "\n\n";
   agree = close(D, same_D) && agree;
   print("dS = P o (dP - D)", dS);
-  std::cout << text("  %-28s", "    rowsum(dS)") << line(row_sums(dS)) << "\n\n";
+  std::cout << text("  %-26s", "    rowsum(dS)") << line(row_sums(dS)) << "\n\n";
   agree = close(row_sums(dS), {0, 0, 0}) && agree;
   agree = print_gradient("dQ = scale dS K", dQ,
                          central_difference(kQ, [](const Matrix& Q) { return loss(Q, kK, kV); })) &&

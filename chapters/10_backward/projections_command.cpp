@@ -118,7 +118,7 @@ bool same(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 void print(const char* name, const Outcome& out) {
-  std::cout << text("%-34s %13lld %12lld %12lld %10lld\n", name, (long long)out.flop,
+  std::cout << text("%-29s %13lld %12lld %12lld %10lld\n", name, (long long)out.flop,
                     (long long)out.read, (long long)out.written, (long long)out.dq_bytes);
 }
 
@@ -132,18 +132,19 @@ int projections_command(const CommandOptions& options) {
   std::cout
       << text("n = %lld queries and keys, d = %lld columns of dQ, w = %lld columns of X; fp32.\n\n",
               (long long)s.n, (long long)s.d, (long long)s.w)
-      << text("%-34s %13s %12s %12s %10s\n", "", "FLOP", "bytes read", "written", "dQ stored");
+      << text("%-29s %13s %12s %12s %10s\n", "", "FLOP", "bytes read", "written", "dQ stored");
   print("dQ stored, dX and dW from it", apart);
   print("each row of dQ consumed twice", twice);
   print("dX = dS (K Wq.T), without dW", direct);
   const long long attention = 10 * s.n * s.n * s.d, weights = 6 * s.n * s.d * s.w;
   std::cout << text(
-      "\nFor Q, K and V together: dQ, dK, dV (five products of n x n) %lld FLOP = 10 n^2 d,\n"
+      "\nFor Q, K and V together:\n"
+      "dQ, dK, dV (five products of n x n) %lld FLOP = 10 n^2 d,\n"
       "then dX %lld = 6 n d w, and dWq, dWk, dWv %lld = 6 n d w.\n",
       attention, weights, weights);
   std::cout << text(
-      "Consumed twice saves 3 n d numbers, %lld bytes, and keeps Wq and dWq, %lld bytes, in fast "
-      "memory.\n",
+      "Consumed twice saves 3 n d numbers, %lld bytes,\n"
+      "and keeps Wq and dWq, %lld bytes, in fast memory.\n",
       (long long)(12 * s.n * s.d), (long long)(8 * s.w * s.d));
 
   std::cout << "\nFolded or not, FLOP of dX alone: dS (K Wq.T) against (dS K) Wq.T\n"

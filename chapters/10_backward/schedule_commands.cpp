@@ -75,14 +75,17 @@ int64_t sum(const Bytes& bytes, std::initializer_list<Tensor> tensors) {
   return result;
 }
 
-std::string kib(int64_t bytes) { return text("%10.1f", static_cast<double>(bytes) / 1024); }
+std::string kib(int64_t bytes, int width = 6) {
+  return text(" %*.1f", width, static_cast<double>(bytes) / 1024);
+}
 
-void print_line(const char* name, const char* direction, const Bytes& bytes) {
-  std::cout << text("%-22s %-8s", name, direction)
+void print_line(const std::string& name, const char* direction, const Bytes& bytes) {
+  std::cout << text("%-10s %-7s", name.c_str(), direction)
             << kib(sum(bytes, {Tensor::Q, Tensor::dO, Tensor::O}))
             << kib(sum(bytes, {Tensor::K, Tensor::V})) << kib(sum(bytes, {Tensor::LSE, Tensor::D}))
             << kib(sum(bytes, {Tensor::dQ})) << kib(sum(bytes, {Tensor::dK, Tensor::dV}))
-            << kib(sum(bytes, {Tensor::S, Tensor::P, Tensor::dP, Tensor::dS})) << kib(total(bytes));
+            << kib(sum(bytes, {Tensor::S, Tensor::P, Tensor::dP, Tensor::dS}), 8)
+            << kib(total(bytes), 8);
 }
 
 }  // namespace
@@ -101,7 +104,7 @@ int schedules_command(const CommandOptions& options) {
       << text("One head, %lld queries and keys, d = %lld, fp32, tiles of %lld x %lld%s: KiB.\n",
               (long long)options.length, (long long)options.dim, (long long)options.block_q,
               (long long)options.block_kv, options.causal ? ", causal" : "")
-      << text("%-31s%10s%10s%10s%10s%10s%10s%10s %9s\n", "", "Q,dO,O", "K,V", "LSE,D", "dQ",
+      << text("%-18s %6s %6s %6s %6s %6s %8s %8s %8s\n", "", "Q,dO,O", "K,V", "LSE,D", "dQ",
               "dK,dV", "matrices", "together", "products");
   bool passed = true;
   nlohmann::json schedules = nlohmann::json::object();
@@ -113,9 +116,10 @@ int schedules_command(const CommandOptions& options) {
     chosen.trace = algorithm != Algorithm::naive && !options.json.empty();
     const Run run(options.length, options.dim, options.causal, chosen);
     const Traffic& traffic = run.report.traffic;
-    print_line(name, "read", traffic.read);
-    std::cout << text(" %9lld\n", (long long)(traffic.products / traffic.tiles));
-    print_line("", "written", traffic.written);
+    const std::string words(name), first = words.substr(0, words.find(' '));  // on two lines
+    print_line(first, "read", traffic.read);
+    std::cout << text(" %8lld\n", (long long)(traffic.products / traffic.tiles));
+    print_line(words.substr(std::min(first.size() + 1, words.size())), "written", traffic.written);
     std::cout << '\n';
     schedules[name] = as_json(run.report);
     passed = passed && run.passed;
