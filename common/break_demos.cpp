@@ -10,6 +10,7 @@
 #include "common/error.hpp"
 #include "common/parse.hpp"
 #include "common/text.hpp"
+#include "common/words.hpp"
 
 namespace fa {
 namespace {
@@ -212,7 +213,7 @@ int written(const Invocation& run, int code) {
 }
 
 std::string described(const Differences& found) {
-  return of(found.differing, found.all) + "differ between --schedule-seed 1 and 2";
+  return of(found.differing, found.all) + "differ under --schedule-seed 1 and 2";
 }
 
 int run_breakable(const BreakDemos& demos, int argc, char** argv, const ProgramBody& body) {
@@ -240,7 +241,7 @@ int run_breakable(const BreakDemos& demos, int argc, char** argv, const ProgramB
     for (const Argument& one : broken) options.push_back(one.option);
     const std::vector<Argument> input = without(grouped(split(demo.input)), options);
     broken = with(input, broken);
-    heading = "input: " + joined(flattened(input)) + ", which shows " + demo.name + "\n";
+    heading = wrapped("input: " + joined(flattened(input)) + ", which shows " + demo.name + "\n");
     if (has(broken, "--device", "gpu") && (*demo.counter != '\0' || demo.schedules)) {
       throw InputError(std::string("--break ") + demo.name +
                        ": a GPU run does not show it, because " +
@@ -285,9 +286,15 @@ int run_breakable(const BreakDemos& demos, int argc, char** argv, const ProgramB
   if (!shows) {
     const std::vector<Argument> input = grouped(split(demo.input));
     const bool names_device = !on_emulator || has(input, "--device");
-    std::cout << std::string("this input does not show ") + demo.name + "; this one does:\n  " +
-                     demos.program + " " + joined(flattened(without(input, {"--device"}))) +
-                     " --break " + demo.name + (names_device ? " --device emulator" : "") + "\n";
+    std::string command = wrapped(
+        std::string("  ") + demos.program + " " + joined(flattened(without(input, {"--device"}))) +
+            " --break " + demo.name + (names_device ? " --device emulator" : ""),
+        78);
+    for (size_t end = 0; (end = command.find('\n', end)) != std::string::npos; end += 3) {
+      command.insert(end, " \\");
+    }
+    std::cout << std::string("this input does not show ") + demo.name + "; this one does:\n" +
+                     command + "\n";
     return written(run, code);
   }
   std::cout << "  symptom    intact: " + in_80_columns(before) +

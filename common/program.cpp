@@ -289,9 +289,11 @@ int report(const Arguments& args, Tensors& tensors, const Run& run, const Verdic
   call.result = result_of(run, verdict);
   const bool agreed = verdict.passed && !run.hazardous;
   if (!call.silent) {
-    std::cout << call.heading << args.program.name << ": "
-              << (run.title.empty() ? "" : run.title + ", ") << name(tensors.dtype) << ", shape "
-              << to_string(tensors.shape) << in_words(tensors) << ", on " << run.device << '\n';
+    std::string title = args.program.name + (": " + run.title) + (run.title.empty() ? "" : ", ") +
+                        name(tensors.dtype) + ", shape " + to_string(tensors.shape) +
+                        in_words(tensors) + ", on " + run.device;
+    if (title.size() > 80) title.replace(title.rfind(", ", 79) + 1, 1, "\n  ");
+    std::cout << call.heading << title << '\n';
     for (const std::string& broken : args.breaks) std::cout << "  broken     " << broken << '\n';
     if (!times_hidden()) {
       std::cout << text("  time       %.3f ms (%.1f GFLOP/s)\n", run.time_ms,

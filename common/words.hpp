@@ -9,18 +9,17 @@
 
 namespace fa {
 
-// Breaks lines at spaces, so that they have at most 80 columns, although a longer word may have
-// more. Continuation lines start where the text starts that follows the first two spaces in a row,
-// as in "  label      text". The lines of a table, which have more such gaps, stay.
-inline std::string wrapped(std::string text) {
-  constexpr size_t kWidth = 80;
+// Breaks lines at spaces, so that they have at most `width` columns, although a longer word may
+// have more. Continuation lines start where the text starts that follows the first two spaces in a
+// row, as in "  label      text". The lines of a table, which have more such gaps, stay.
+inline std::string wrapped(std::string text, size_t width = 80) {
   for (size_t start = 0; start < text.size();) {
     const size_t stop = std::min(text.find('\n', start), text.size());
     const size_t first = text.find_first_not_of(' ', start), gap = text.find("  ", first);
     const size_t from = gap < stop ? text.find_first_not_of(' ', gap) : first;
-    size_t end = text.rfind(' ', start + kWidth);
-    if (end <= from) end = text.find(' ', start + kWidth);
-    if (stop - start <= kWidth || end >= stop || text.find("  ", from) < stop) {
+    size_t end = text.rfind(' ', start + width);
+    if (end <= from) end = text.find(' ', start + width);
+    if (stop - start <= width || end >= stop || text.find("  ", from) < stop) {
       start = stop + 1;
       continue;
     }

@@ -5,6 +5,7 @@
 
 #include "common/json_report.hpp"
 #include "common/text.hpp"
+#include "common/words.hpp"
 
 namespace ch01 {
 namespace {
@@ -103,11 +104,11 @@ std::string result_text(const Program& program, const Run& run, const Verdict& v
   if (verdict.mismatches == 0) {
     text += "agrees with the direct computation in float64\n";
   } else {
-    text +=
+    text += fa::wrapped(
         "WRONG: " + std::to_string(verdict.mismatches) + " of " +
         plural(verdict.compared, "number") +
         (verdict.nonfinite > 0 ? ", " + std::to_string(verdict.nonfinite) + " NaN or Inf" : "") +
-        "; the first: " + verdict.first_bad + "\n";
+        "; the first: " + verdict.first_bad + "\n");
   }
   if (!verdict.broken_promise.empty()) text += "WRONG: " + verdict.broken_promise + "\n";
   return text;

@@ -390,8 +390,9 @@ int serve_command(const CommandOptions& options) {
   }
   const bool gpu = options.device == "gpu" || (options.device == "auto" && problem.empty());
   std::cout << "ch11_decoding serve: " << options.pages << " pages of " << options.page_size
-            << " tokens, " << kHeads << " heads of Q on " << kKvHeads << " of K and V, head size "
-            << kDim << ", on " << (gpu ? gpu_name() : "emulator") << "\n\n";
+            << " tokens,\n  " << kHeads << " heads of Q on " << kKvHeads
+            << " of K and V, head size " << kDim << ", on " << (gpu ? gpu_name() : "emulator")
+            << "\n\n";
   Server server(options, gpu, std::move(requests));
   server.run();
   return server.report(options.json);

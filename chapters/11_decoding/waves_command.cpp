@@ -43,7 +43,7 @@ int waves_command(const CommandOptions& options) {
   nlohmann::json rows = nlohmann::json::array();
   std::cout << items << " blocks without splitting, " << machine << " multiprocessors, " << tiles
             << " tiles of keys\n\n"
-            << "  splits   blocks   waves   busy   tiles each\n";
+            << "  splits  blocks  waves    busy  tiles each\n";
   const int most = static_cast<int>(std::min<int64_t>({kMostSplits, machine, tiles}));
   for (int splits = 1; splits <= most; ++splits) {
     const double efficiency = wave_efficiency(items, splits, machine);
@@ -53,12 +53,12 @@ int waves_command(const CommandOptions& options) {
                          splits == ours + 1 || splits % 8 == 0;
     if (!printed || splits > 40) continue;
     char line[128];
-    std::snprintf(line, sizeof line, "  %6d %8lld %7.2f %5.1f %% %12lld%s%s\n", splits,
+    std::snprintf(line, sizeof line, "  %6d %7lld %6.2f %5.1f %% %11lld%s%s\n", splits,
                   static_cast<long long>(items * splits),
                   static_cast<double>(items * splits) / static_cast<double>(machine),
                   100 * efficiency, static_cast<long long>(ceil_div(tiles, splits)),
-                  splits == flash_attention ? "  85 % of the best: FlashAttention's rule" : "",
-                  splits == ours ? "  95 % of the best: here" : "");
+                  splits == flash_attention ? "  85 % of best: FlashAttention's rule" : "",
+                  splits == ours ? "  95 % of best: here" : "");
     std::cout << line;
   }
   if (!options.json.empty()) {

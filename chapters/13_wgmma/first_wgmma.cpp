@@ -14,6 +14,7 @@
 #include "common/half.hpp"
 #include "common/kernels/geometry.hpp"
 #include "common/simt/simt.hpp"
+#include "common/words.hpp"
 
 // [anchor: first_wgmma]
 namespace FA_BACKEND::first_wgmma {
@@ -84,7 +85,8 @@ int program(int argc, char** argv) {
               M * N * K, static_cast<long long>(report.counters.wgmma_instructions),
               static_cast<long long>(report.counters.ldmatrix_instructions),
               static_cast<long long>(report.counters.mma_instructions));
-  for (const fa::simt::Hazard& hazard : report.hazards) std::printf("%s\n", hazard.text.c_str());
+  for (const fa::simt::Hazard& hazard : report.hazards)
+    std::printf("%s\n", fa::wrapped(hazard.text).c_str());
   return wrong == 0 && report.hazards.empty() ? fa::kAgreed : fa::kDisagreed;
 }
 

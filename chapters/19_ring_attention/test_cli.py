@@ -180,7 +180,7 @@ class Cli(cli_test.Cli):
                               ("local-positions", "--shape 1,2,256,256,32 --schedule overlap --causal")):
             result = by_mpi("--break", name, ranks=2)
             self.assertEqual(result.returncode, 1, result.stderr)
-            self.assertIn(f"input: {options}, which shows {name}\n", result.stdout)
+            self.assertIn(f"input: {options}, which shows {name} ", " ".join(result.stdout.split()))
             self.assertIn("ranks      2, by ", result.stdout)
             self.assertRegex(result.stdout, "symptom +intact: the check passes.*\n +broken: .* wrong")
 

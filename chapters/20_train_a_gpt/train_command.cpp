@@ -286,8 +286,9 @@ int train(const TrainRequest& asked, const Cli& given, Invocation& call) {
             << ") = " << fixed(std::log(static_cast<double>(model.vocabulary)), 3) << "\n"
             << parameter_count(model) << " parameters, " << model.layers << " layers, "
             << model.heads << " heads of " << model.channels / model.heads << ", context "
-            << model.context << ", batch " << state.recipe.batch << ", " << attention.name
-            << " attention" << (device_gpt ? ", all of it on the " + request.device : "") << "\n";
+            << model.context << ", batch " << state.recipe.batch << (device_gpt ? ",\n" : ", ")
+            << attention.name << " attention"
+            << (device_gpt ? ", all of it on the " + request.device : "") << "\n";
   try {
     std::optional<GradientCheck> check;
     if (model.context <= kLongestChecked && state.steps() < request.steps &&

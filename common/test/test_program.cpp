@@ -158,7 +158,7 @@ TEST_CASE("a break alone runs its own input and is compared with the intact prog
   ends_with({"--break", "counted", "--seed", "4"}, 1, "ch99_test: ", "count 6\n");
   program.has_device = true;
   ends_with({"--break", "unordered"}, 1, "input: --shape 1,1,2,2,2 --device emulator, which shows ",
-            ";\n                     1 of 6 values differ between --schedule-seed 1 and 2\n");
+            ";\n                     1 of 6 values differ under --schedule-seed 1 and 2\n");
   ends_with({"--break", "unordered", "--device", "gpu"}, 2, "", "");
   ends_with({"--break", "unordered", "--seed", "4", "--device", "gpu"}, 0, "ch99_test: ",
             "this one does:\n  ch99_test --shape 1,1,2,2,2 --break unordered --device emulator\n");
