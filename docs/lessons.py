@@ -12,8 +12,8 @@ that a page quotes; C++ is quoted without its break-it switches (without_breaks.
 
 are directly above a fenced block. Without --write, the blocks are compared with the source and with
 the command's output; with --write, they are filled in. Paths in `code:` are relative to the page's
-directory, in which `run:` runs its command too. DIR of --bin (default ROOT/build/bin) comes first on
-the PATH.
+directory, in which `run:` runs its command too. What it prints fits 80 columns, except for errors.
+DIR of --bin (default ROOT/build/bin) comes first on the PATH.
 
 These are checked, too: relative links lead to files and headings that exist; every measured number of
 a lesson has a source (lesson_numbers.py); the answer to a question is folded. If no page is named:
@@ -43,6 +43,8 @@ ANCHOR_FOLDERS = ("chapters", "common")  # an unused anchor below these is an er
 LESSONS = ("README.md", "chapters/*/*.md", "common/*/README.md", "docs/*.md",
            "docs/measurements/README.md", "docs/measurements/h200/README.md")
 RUN_TIMEOUT_S = 120
+COLUMNS = 80
+MAY_BE_WIDER = ("emucuda ", "grep -E '^#|<128")  # a compiler's messages, each in one line
 
 MARKER = re.compile(r"^\s*(?://|#|;)\s*\[(/?)anchor: ([\w-]+)\]\s*$")
 LOOKS_LIKE_MARKER = re.compile(r"(?://|#|;)\s*\[/?\s*anchor\b", re.IGNORECASE)
@@ -282,6 +284,7 @@ class Checker:
                 continue
             self.blocks += 1
             if block.command is not None:
+                self.check_width(page, block, wanted[1:])
                 printed += "\n".join(wanted) + "\n"
             filled[block.first:block.last] = wanted
             if self.write and block.code is not None and not fence.group(2):
@@ -304,6 +307,12 @@ class Checker:
                for pattern in LESSONS for path in self.root.glob(pattern)):
             self.check_numbers(page, prose, printed)
             self.check_predictions(page, prose, blocks)
+
+    def check_width(self, page: Path, block: Block, output: List[str]) -> None:
+        for line in output:
+            if len(line) > COLUMNS and not line.startswith("error: ") and not block.command.startswith(MAY_BE_WIDER):
+                self.report(f"{page}:{block.line}: run: {block.command}: prints {len(line)} columns, more than "
+                            f"{COLUMNS}: {line}")
 
     def check_predictions(self, page: Path, prose: List[Tuple[int, str]],
                           blocks: List[Block]) -> None:

@@ -231,6 +231,7 @@ class Lessons(unittest.TestCase):
                 ("anchor inner is closed but not open", source, "// [anchor: inner]", ""),
                 ("cannot be quoted without its breaks", source, "work();", "if (breaks.has(fa::IDLE)) {{{ work();"),
                 ("-hello, you\n+good day, you", program, "hello", "good day"),
+                ("run: greet you: prints 81 columns, more than 80", program, "hello", 71 * "y" + "hello"),
                 ("contains a fence", program, 'echo "hello', "echo '```'; echo \"hello"),
                 ("run: greet: exit status 3, expected 0", page, "run(3): greet", "run: greet"),
                 ("run: greet you: exit status 0, expected 1", page, "run: greet you", "run(1): greet you"),

@@ -13,6 +13,7 @@
 #include "common/cli.hpp"
 #include "common/error.hpp"
 #include "common/simt/simt.hpp"
+#include "common/words.hpp"
 
 // [anchor: kernel]
 namespace FA_BACKEND::example {
@@ -59,7 +60,8 @@ int transpose_program(int argc, char** argv) {
     if (const int64_t value = report.counters.*field.value)
       std::printf("%-30s %5lld%s\n", field.name, static_cast<long long>(value),
                   is_estimate(report.counters, field.name) ? "  (estimate)" : "");
-  for (const fa::simt::Hazard& hazard : report.hazards) std::printf("%s\n", hazard.text.c_str());
+  for (const fa::simt::Hazard& hazard : report.hazards)
+    std::printf("%s\n", fa::wrapped(hazard.text).c_str());
   // [/anchor: host]
 
   bool correct = true;
