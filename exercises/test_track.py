@@ -82,6 +82,9 @@ fi
             output = self.learn(*words, code=2)
             self.assertIn(f"there is no such command; did you mean ./learn {meant}?\n", output)
             self.assertEqual(output.count("\n"), 1)
+        for words, said in ((["run", "05", "--devise", "gpu"], "did you mean --device?"),
+                            (["map", "--devise=gpu"], "./learn map --help lists them")):
+            self.assertEqual(f"error: --devise: there is no such option; {said}\n", self.learn(*words, code=2))
         self.assertIn("not laid out yet", self.learn("reset", "02.1", code=2))
         self.assertIn("01.1 One element", self.learn("next"))
         self.assertIn("D.1 A row of attention", self.learn("next", "d.1"))
