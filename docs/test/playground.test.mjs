@@ -18,7 +18,6 @@ import { toolchain_in } from './page_toolchain.mjs'
 const skip = existsSync(join(SITE, 'editor', 'editor.json')) ? false
   : 'the editor is not built: its compiler or the tools of docs/wasm are missing'
 const EMUCUDA = join(process.env.FA_BIN ?? join(ROOT, 'build', 'bin'), 'emucuda')
-const LONGEST = 400_000  // milliseconds, because a busy machine needs minutes to precompile the headers of both passes
 const LANGUAGE = ['playground_language.cu', 'playground_types.cu']
 const example = (file) =>
   readFileSync(join(ROOT, LANGUAGE.includes(file) ? 'docs/test' : 'docs/editor/examples', file), 'utf8')
@@ -107,7 +106,6 @@ test('a link has the text', async () => {
 
 test('the playground: edit, run, a race, a link, a compile error, an endless loop', { skip }, () => with_browser(async (open) => {
   const page = await open('/docs/playground.html', { quiet: true }), fetched = [], panel = panel_of(page, 'playground')
-  page.setDefaultTimeout(LONGEST)
   page.on('request', (request) => fetched.push(request.url()))
   page.on('dialog', (dialog) => dialog.accept())
   await panel.root.scrollIntoViewIfNeeded()
