@@ -51,20 +51,20 @@ int run_command(const std::string& name, const CommandOptions& options) {
 
 namespace {
 
-struct Rung {
+struct RungResult {
   Algorithm algorithm;
   Report report;
   fa::CheckResult check;
   double time_ms;
 };
 
-Rung climb(const fa::Problem& problem, Algorithm algorithm) {
+RungResult climb(const fa::Problem& problem, Algorithm algorithm) {
   Options options;
   options.algorithm = algorithm;
   const float unwritten = std::nanf("");
   std::vector<float> o(problem.shape.q_elements(), unwritten);
   std::vector<float> lse(problem.shape.rows(), unwritten);
-  Rung rung{algorithm, {}, {}, 0};
+  RungResult rung{algorithm, {}, {}, 0};
   rung.time_ms = fa::median_ms(3, [&] { rung.report = attend(problem, options, o, lse); });
   rung.check = fa::check_output(problem, o, lse);
   return rung;
@@ -77,7 +77,7 @@ int story() {
   std::cout << "Chapter 02: attention on the CPU, from the formula to tiles.\n"
                "Input: 4 heads, 512 queries, 512 keys, d = 64, fp32, random.\n"
                "Each rung computes the same O = softmax(Q K.T / 8) V:\n\n";
-  std::vector<Rung> rungs;
+  std::vector<RungResult> rungs;
   bool passed = true;
   for (const AlgorithmName& one : kAlgorithms) {
     std::cout << text("  %-20s %s\n", one.name, one.idea) << std::flush;
@@ -86,7 +86,7 @@ int story() {
   }
   std::cout << text("\n  %-20s %10s %10s %10s%s  %s\n", "", "max error", "memory", "moved",
                     fa::times_hidden() ? "" : "       time", "check");
-  for (const Rung& rung : rungs) {
+  for (const RungResult& rung : rungs) {
     const double moved = double(rung.report.counts.bytes_read + rung.report.counts.bytes_written);
     std::cout << text("  %-20s %10.1e %10s %10s", name(rung.algorithm), rung.check.o.max_abs_error,
                       fa::format_bytes(double(rung.report.peak_bytes)).c_str(),

@@ -91,6 +91,7 @@ target_compile_options(fa_doctest_main PRIVATE ${FA_NOT_OPTIMIZED})
 function(fa_program name)
   cmake_parse_arguments(ARG "SMALL" "BREAKS" "LIBRARIES" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  fa_unity(${name})
   if(ARG_BREAKS)
     set(table "${CMAKE_BINARY_DIR}/generated/breaks/${name}.hpp")
     file(GLOB texts CONFIGURE_DEPENDS "${FA_ROOT}/chapters/*/breaks.json"
