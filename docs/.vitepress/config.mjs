@@ -1,5 +1,7 @@
 // The configuration of the site. Its pages are the repository's READMEs, and srcDir is the root, so
 // nothing is copied.
+import { createHash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { basename, dirname, join } from 'node:path'
 import { defineConfig } from 'vitepress'
@@ -45,6 +47,31 @@ function boostDocument(id) {
   return /^\/docs\/(figures|measurements|CONTRIBUTING)|^\/(common|reference)/.test(id) ? 0.2 : 0.6
 }
 
+// ---- a strict Content-Security-Policy: no script in a page's text, no text that becomes code ----
+
+// Workers are in the text of a script (blob:), because a page without a network starts them again. Drawings have styles.
+const POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:; style-src 'self' 'unsafe-inline'; "
+  + "font-src 'self' data:; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'"
+
+// VitePress sends the functions of its configuration as text, which the pages would compile.
+const COMPILED = 'new Function(`return ${r.slice(7)}`)()'
+const FUNCTIONS = `({processTerm:${processTerm},boostDocument:${boostDocument}})[/ (\\w+)/.exec(r)[1]]`
+
+const scripts = new Map()  // name in assets/: text; the same for all pages
+
+function to_file(text) {
+  if (text.includes('new Function') && !text.includes(COMPILED)) throw new Error('VitePress compiles text in another way')
+  const script = text.replace(COMPILED, () => FUNCTIONS)
+  const name = `script.${createHash('sha256').update(script).digest('hex').slice(0, 8)}.js`
+  scripts.set(name, script)
+  return name
+}
+
+// Moves the scripts of a page into files, and adds the policy.
+const strict = (html) => html
+  .replace('<meta charset="utf-8">', `$&\n    <meta http-equiv="Content-Security-Policy" content="${POLICY}">`)
+  .replace(/<script( id="[\w-]+")?>([^]*?)<\/script>/g, (_, id = '', text) => `<script${id} src="/assets/${to_file(text)}"></script>`)
+
 export default defineConfig({
   title: TITLE,
   description: DESCRIPTION,
@@ -57,6 +84,8 @@ export default defineConfig({
   head: [['style', {}, site_css() + code_css], ['link', { rel: 'icon', href: ICON }],
     ['meta', { property: 'og:type', content: 'website' }],
       ['meta', { property: 'og:site_name', content: TITLE }]],
+  transformHtml: strict,
+  buildEnd: ({ outDir }) => scripts.forEach((text, name) => writeFileSync(join(outDir, 'assets', name), text)),
   transformHead: ({ title, pageData }) => [['meta',
     { property: 'og:title', content: pageData.title || title }],
     ['meta', { property: 'og:description', content: pageData.description || DESCRIPTION }]],

@@ -30,6 +30,16 @@ test('every page has a title, one main heading and words for its pictures', () =
   }
 })
 
+test('every page has a policy that forbids scripts in its text, and none is there', () => {
+  for (const [url, content] of Object.entries(html)) {
+    const [, policy] = /<meta http-equiv="Content-Security-Policy" content="([^"]+)">/.exec(content) ?? []
+    assert.match(policy ?? '', /(^|; )script-src 'self' 'wasm-unsafe-eval';/, url)
+    assert.ok(content.indexOf('Content-Security-Policy') < content.indexOf('<script'), url)
+    for (const [script] of content.matchAll(/<script\b[^>]*>/g)) assert.match(script, / src="\/assets\//, `${url}: ${script}`)
+    assert.doesNotMatch(content, /<[^>]+ on[a-z]+="/, url)
+  }
+})
+
 test('no link is broken, nor the heading it names', () => {
   const ids = Object.fromEntries(Object.entries(html).map(([url, content]) =>
     [url, new Set([...content.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id.replace(/&amp;/g, '&')))]))
