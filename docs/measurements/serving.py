@@ -124,7 +124,7 @@ def rounding(checkpoint):
     for first in np.linspace(0, len(tokens) - start.header["context"], WINDOWS).astype(int):
         window = tokens[first:first + start.header["context"]]
         exact, rough = (log_probabilities(start, window, one) for one in (lambda x: x, round_bf16))
-        errors.append(np.abs(exact - rough).max(-1))  # of the characters that may follow, the one that moves most
+        errors.append(np.abs(exact - rough).max(-1))  # the largest change of a character that may follow
     errors = np.concatenate(errors)
     parts = ", ".join(f"{np.quantile(errors, part):.3f} ({100 * part:g} %)" for part in (0.5, 0.99, 0.999, 1))
     print(f"{errors.size} characters: the log P that moves most moves by at most {parts}")
