@@ -132,7 +132,7 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       const QTile work = q_tile_of<BLOCK_Q>(params, last ? 0 : index, breaks);
       const int block_row = work.first_row, kv_head = work.head / params.group;
       const Tiles<BLOCK_KV> tiles = tiles_of<BLOCK_KV>(work, block_row, BLOCK_Q);
-      // Tiles that no query sees, or of a longer sequence, need no loads.
+      // A tile of queries that see no key, or past the end of its sequence, needs no loads.
       const int count = !last && block_row < work.len_q && tiles.count() > 0 ? tiles.count() : 0;
       if (!breaks.has(fa::Q_OVER_Q)) mbarrier_wait(of_q(Q_empty, i), i / 2 % 2 ^ 1);
       if (elect_one()) write_ticket(tickets + i % 2 * TICKET_BYTES, index, work);

@@ -1,11 +1,11 @@
 #pragma once
 // Chapter 23, FP8: both products in 8 bits with wgmma.
 //
-// Chapter 16's kernel in the persistent blocks of chapter 21, with three changes. First, the
+// Chapter 16's kernel in the persistent blocks of chapter 21, changed for three reasons. First, the
 // operands are e4m3, which wgmma multiplies at twice the rate. It takes them K-major only.
 // Therefore V has been transposed before, and its keys are in an order in which P can stay in its
 // registers. Second, weights must fit e4m3, and the row sums show when one may not. Third, the
-// tensor core does not sum in fp32, so O is added up in registers after each tile.
+// tensor core does not sum in fp32, so O is added up in registers after every second tile.
 //
 //   ch23_fp8 --shape 1,1,128,512,128 --profile
 //
@@ -229,9 +229,9 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       const bool edge = tile < tiles.clear_begin || tile >= tiles.clear_end;
       if (edge) mask_scores(S_rmem, params.mask, warp_row(), tile * BLOCK_KV);
       // No score exceeds |q| |k| (Cauchy and Schwarz). If that is below 57, m is at least -59,
-      // because it may be 2 too small, and a weight is at most 2^(57 + 59 + 5) = 2^121, while fp32
-      // holds 2^127. Otherwise check the maximum first, here and in the next tile. Do so too if a
-      // mask may have left rows without a key.
+      // because raise_row_max may leave it 2 too small, and a weight is at most 2^(57 + 59 + 5) =
+      // 2^121, while fp32 holds 2^127. Otherwise check the maximum first, here and in the next
+      // tile. Do so too if a mask may have left rows without a key.
       const bool far = !(facts.norm * Q_norm < 57.0f) && !breaks.has(fa::NO_BOUND);
       look = look || edge || far;
       grew = look && raise_row_max(m, rescale, S_rmem, scale, breaks);
