@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -175,6 +176,7 @@ Process start(const std::vector<std::string>& command, const std::string& output
   if (pid < 0) throw std::runtime_error("fork: " + std::string(std::strerror(errno)));
   if (pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // it ends with this program
+    personality(ADDR_NO_RANDOMIZE);    // the same addresses in each run, if the system allows it
     for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
     if (!output.empty()) {
       const int file = open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);

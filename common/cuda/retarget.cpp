@@ -602,6 +602,23 @@ Function* make_thunk(Function& kernel) {
   return thunk;
 }
 
+// A copy of the variable with 64 KB after it that belong to no other one, so that an index that is
+// out of bounds does not hit the next variable.
+GlobalVariable* with_gap(GlobalVariable* variable) {
+  LLVMContext& context = variable->getContext();
+  auto* gap = ArrayType::get(Type::getInt8Ty(context), 64 * 1024);
+  Constant* value =
+      ConstantStruct::getAnon({variable->getInitializer(), ConstantAggregateZero::get(gap)});
+  auto* wide = new GlobalVariable(*variable->getParent(), value->getType(), variable->isConstant(),
+                                  variable->getLinkage(), value, "", variable,
+                                  variable->getThreadLocalMode(), variable->getAddressSpace());
+  wide->copyAttributesFrom(variable);
+  wide->takeName(variable);
+  variable->replaceAllUsesWith(wide);
+  variable->eraseFromParent();
+  return wide;
+}
+
 void register_all(Module& module, const std::map<Function*, KernelShared>& kernels,
                   const Facts& facts, const std::vector<Constant*>& inlined, unsigned unit) {
   IRBuilder<> builder(module.getContext());
@@ -650,6 +667,7 @@ void register_all(Module& module, const std::map<Function*, KernelShared>& kerne
     const uint64_t bytes = module.getDataLayout().getTypeAllocSize(variable->getValueType());
     const bool constant = variable->isConstant() || variable->getAddressSpace() == 4;
     if (constant && !variable->isConstant()) variable->setConstant(false);
+    if (!variable->hasGlobalUnnamedAddr()) variable = with_gap(variable);  // else a string
     builder.CreateCall(add_variable,
                        {builder.getInt32(unit), builder.CreateGlobalStringPtr(variable->getName()),
                         builder.CreatePointerBitCastOrAddrSpaceCast(variable, pointer),

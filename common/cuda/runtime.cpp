@@ -99,6 +99,11 @@ struct Buffer {
   bool host_sees = false;  // the host accesses the bytes without a copy
 };
 
+struct Freed {  // a buffer that was
+  size_t bytes = 0, element_bytes = 1;
+  std::string name;
+};
+
 struct Variable {
   void* memory = nullptr;
   size_t bytes = 0;
@@ -122,6 +127,7 @@ struct State {
   std::map<Symbol, Variable> variables;
   std::map<const void*, Symbol> symbols;  // by the host's shadow of the variable
   std::map<uint64_t, Buffer> buffers;     // by address
+  std::map<uint64_t, Freed> freed_names;  // by address, while it belongs to no other buffer
   std::vector<std::unique_ptr<fa::simt::RegisteredBuffer>> globals;
   std::vector<std::pair<uint64_t, uint64_t>> constants;  // [begin, end)
   std::vector<Buffer> freed;  // EMUCUDA_ONCE: kept for another cudaMalloc
@@ -282,8 +288,18 @@ void name_buffer(Buffer& buffer, const std::string& name, size_t element_bytes) 
   buffer.name = name;
   buffer.element_bytes = element_bytes;
   buffer.registered = nullptr;
+  const size_t near = std::max(arena_gap(), size_t{1} << 20);
   buffer.registered = std::make_unique<fa::simt::RegisteredBuffer>(buffer.memory, buffer.bytes,
-                                                                   name, element_bytes);
+                                                                   name, element_bytes, near);
+}
+
+// Makes it a buffer that kernels may access, and returns its address.
+void* keep(Buffer buffer) {
+  void* const memory = buffer.memory;
+  state().freed_names.erase(number(memory));
+  Buffer& kept = state().buffers[number(memory)] = std::move(buffer);
+  name_buffer(kept, "allocation_" + std::to_string(++state().allocations), 1);
+  return memory;
 }
 
 // EMUCUDA_ONCE: a launcher may allocate its own buffers. So that its next launch has the same
@@ -299,9 +315,7 @@ bool allocate_again(void** pointer, size_t bytes, bool host_sees) {
   buffer.epoch = 0;
   buffer.to_do = {0xff, bytes, 0};  // as after the first cudaMalloc
   if (host_sees) fill_now(buffer);
-  *pointer = buffer.memory;
-  Buffer& kept = state().buffers[number(buffer.memory)] = std::move(buffer);
-  name_buffer(kept, "allocation_" + std::to_string(++state().allocations), 1);
+  *pointer = keep(std::move(buffer));
   return true;
 }
 
@@ -320,7 +334,7 @@ int allocate(void** pointer, size_t bytes, bool host_sees = false) {
                    bytes, free_memory());
       throw std::bad_alloc();
     }
-    buffer.memory = fa::simt::allocate_buffer(bytes);
+    buffer.memory = allocate_in_arena(bytes);
   } catch (const std::bad_alloc&) {
     return fail(kOutOfMemory);
   }
@@ -331,10 +345,7 @@ int allocate(void** pointer, size_t bytes, bool host_sees = false) {
   state().allocated += bytes;
   // A GPU leaves the old bytes. Here NaN shows that nothing has been written.
   std::memset(buffer.memory, 0xff, bytes);
-  const std::string name = "allocation_" + std::to_string(++state().allocations);
-  *pointer = buffer.memory;
-  Buffer& kept = state().buffers[number(buffer.memory)] = std::move(buffer);
-  name_buffer(kept, name, 1);
+  *pointer = keep(std::move(buffer));
   return kNoError;
 }
 
@@ -344,11 +355,14 @@ int release(void* pointer) {
   const auto found = state().buffers.find(number(pointer));
   if (found == state().buffers.end()) return fail(kInvalidValue);
   found->second.registered = nullptr;
+  if (arena_gap() != 0 && found->second.owned)
+    state().freed_names[number(pointer)] = {found->second.bytes, found->second.element_bytes,
+                                            found->second.name};
   constexpr size_t kMostKept = size_t{1} << 26;  // bytes per buffer
   if (state().once && found->second.owned && found->second.bytes <= kMostKept) {
     state().freed.push_back(std::move(found->second));
   } else if (found->second.owned) {
-    fa::simt::free_buffer(found->second.memory, found->second.bytes);
+    free_in_arena(found->second.memory, found->second.bytes);
     state().allocated -= found->second.bytes;
   }
   state().buffers.erase(found);
@@ -430,14 +444,26 @@ void add_hazard(const std::string& kind, const ordered_json& where, const ordere
   if (!other_calls.empty()) found->second["other_calls"] = other_calls;
 }
 
-// "; x has 300 elements" for an address after the buffer that the text names, or else "".
-std::string size_of_buffer(uint64_t address, const std::string& text) {
-  const auto after = state().buffers.upper_bound(address);
-  if (after == state().buffers.begin()) return "";
-  const Buffer& buffer = std::prev(after)->second;
-  if (text.find(" " + buffer.name + "[") == std::string::npos) return "";
-  return "; " + buffer.name + " has " + std::to_string(buffer.bytes / buffer.element_bytes) +
-         (buffer.element_bytes == 1 ? " bytes" : " elements");
+// "; x has 300 elements" for an address next to the buffer that the text names, "; cudaFree has
+// freed x[3], which was there" for one in a buffer that was, or else "".
+std::string words_of_buffer(uint64_t address, const std::string& text) {
+  const auto freed = state().freed_names.upper_bound(address);
+  if (freed != state().freed_names.begin()) {
+    const auto& [begin, was] = *std::prev(freed);
+    if (address < begin + was.bytes)
+      return "; cudaFree has freed " + was.name + "[" +
+             std::to_string((address - begin) / was.element_bytes) + "], which was there";
+  }
+  const auto words = [&](const Buffer& buffer) -> std::string {
+    if (text.find(" " + buffer.name + "[") == std::string::npos) return "";
+    return "; " + buffer.name + " has " + std::to_string(buffer.bytes / buffer.element_bytes) +
+           (buffer.element_bytes == 1 ? " bytes" : " elements");
+  };
+  const auto& buffers = state().buffers;
+  const auto after = buffers.upper_bound(address);
+  std::string found = after == buffers.begin() ? "" : words(std::prev(after)->second);
+  if (found.empty() && after != buffers.end()) found = words(after->second);
+  return found;
 }
 
 uint32_t static_bytes_of_launch = 0;
@@ -559,7 +585,7 @@ int launch(const void* stub, const fa::LaunchConfig& asked, void** arguments) {
       if (hazard.other_thread >= 0) threads.push_back(hazard.other_thread);
       std::string text = hazard.text;
       if (hazard.kind == fa::simt::HazardKind::kOutOfBounds)
-        text += size_of_buffer(hazard.address, text);
+        text += words_of_buffer(hazard.address, text);
       add_hazard(fa::simt::hazard_name(hazard.kind), place_json(hazard.where),
                  place_json(hazard.other), hazard.count, threads, hazard.block, name, text,
                  calls_json(hazard.where), calls_json(hazard.other));
@@ -867,8 +893,7 @@ int cudaHostRegister(void* pointer, size_t bytes, unsigned) {
   buffer.memory = pointer;
   buffer.bytes = bytes;
   buffer.owned = false;
-  Buffer& kept = state().buffers[number(pointer)] = std::move(buffer);
-  name_buffer(kept, "allocation_" + std::to_string(++state().allocations), 1);
+  keep(std::move(buffer));
   return kNoError;
 }
 int cudaHostUnregister(void* pointer) { return release(pointer); }

@@ -33,6 +33,14 @@ void report_crashes();
 /// Bytes that this machine can give, which leaves an eighth of its memory to others.
 size_t free_memory();
 
+/// Returns memory for cudaMalloc. Its address depends only on the calls so far, and is the same in
+/// each run if the system allows it. Throws std::bad_alloc.
+void* allocate_in_arena(size_t bytes);
+/// After it, the addresses stay unused as long as others are left.
+void free_in_arena(void* memory, size_t bytes);
+/// Bytes after each buffer that belong to no other one, or 0 if the system does not allow this.
+size_t arena_gap();
+
 /// True if the bytes are in a constant of the program, a __constant__ variable or a string.
 bool is_constant(const void* p, size_t bytes);
 /// Notes that `value` (nullptr: 0xff only) is about to be written to `bytes` bytes of global

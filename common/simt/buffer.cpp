@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <mutex>
 
@@ -45,11 +46,11 @@ void free_buffer(void* memory, [[maybe_unused]] size_t bytes) {
 }
 
 RegisteredBuffer::RegisteredBuffer(const void* data, size_t bytes, std::string name,
-                                   size_t element_bytes) {
+                                   size_t element_bytes, size_t near) {
   const std::lock_guard lock(registry().mutex);
   const uint64_t begin = to_integer(data);
   id_ = registry().next_id++;
-  registry().ranges.insert({id_, {begin, begin + bytes, element_bytes, std::move(name)}});
+  registry().ranges.insert({id_, {begin, begin + bytes, element_bytes, near, std::move(name)}});
 }
 
 RegisteredBuffer::~RegisteredBuffer() {
@@ -58,16 +59,15 @@ RegisteredBuffer::~RegisteredBuffer() {
 }
 
 std::string describe_address(const void* address) {
-  constexpr int64_t kNear = 1 << 20;  // past a buffer's end, so probably meant for that buffer
   const uint64_t at = to_integer(address);
   const std::lock_guard lock(registry().mutex);
   const GlobalRange* nearest = nullptr;
-  int64_t nearest_distance = kNear;
+  uint64_t nearest_distance = std::numeric_limits<uint64_t>::max();
   for (const auto& [id, range] : registry().ranges) {
-    int64_t distance = 0;
-    if (at < range.begin) distance = static_cast<int64_t>(range.begin - at);
-    if (at >= range.end) distance = static_cast<int64_t>(at - range.end + 1);
-    if (distance < nearest_distance) {
+    uint64_t distance = 0;
+    if (at < range.begin) distance = range.begin - at;
+    if (at >= range.end) distance = at - range.end + 1;
+    if (distance < nearest_distance && distance < range.near) {
       nearest_distance = distance;
       nearest = &range;
     }

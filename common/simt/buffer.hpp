@@ -22,8 +22,10 @@ void free_buffer(void* memory, size_t bytes);
 /// Registers memory that the caller owns, for the lifetime of this object.
 class RegisteredBuffer {
  public:
-  /// `element_bytes` only serves messages, which print "K[17]" instead of "K byte 34".
-  RegisteredBuffer(const void* data, size_t bytes, std::string name, size_t element_bytes = 1);
+  /// `element_bytes` and `near` only serve messages, which print "K[17]" instead of "K byte 34",
+  /// also for an address that is closer than `near` to the buffer.
+  RegisteredBuffer(const void* data, size_t bytes, std::string name, size_t element_bytes = 1,
+                   size_t near = 1 << 20);
   ~RegisteredBuffer();
   RegisteredBuffer(const RegisteredBuffer&) = delete;
   RegisteredBuffer& operator=(const RegisteredBuffer&) = delete;

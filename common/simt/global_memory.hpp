@@ -9,7 +9,7 @@ namespace fa::simt {
 
 struct GlobalRange {
   uint64_t begin = 0, end = 0;
-  size_t element_bytes = 1;
+  size_t element_bytes = 1, near = 0;
   std::string name;
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/cuda/runtime.hpp"
+#include "common/simt/buffer.hpp"
 
 namespace emucuda {
 
@@ -15,6 +16,11 @@ void report_crashes() {}
 size_t free_memory() {
   return std::numeric_limits<size_t>::max();
 }  // malloc says when it is used up
+
+// A module's memory is its own and begins the same in each run, so malloc's addresses are the same.
+void* allocate_in_arena(size_t bytes) { return fa::simt::allocate_buffer(bytes); }
+void free_in_arena(void* memory, size_t bytes) { fa::simt::free_buffer(memory, bytes); }
+size_t arena_gap() { return 0; }
 
 }  // namespace emucuda
 

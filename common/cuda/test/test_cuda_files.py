@@ -2,7 +2,7 @@
 """Runs the .cu files of its directory with emucuda and compares what it reports with what they expect.
 
 A file is right as it is: exit status 0, no hazard. With -D WRONG each line with the comment
-`expect KIND` must be reported as that kind, and no other line may be.
+`expect KIND` must be reported as that kind, and no other line may be. The message has the words of `expect KIND: WORDS`.
 
 usage: test_cuda_files.py EMUCUDA [NAME...]
 """
@@ -59,6 +59,11 @@ def check_wrong(program, file):
     if places(report) != expected:
         return (f"missing {sorted(expected - places(report))}, not expected {sorted(places(report) - expected)}\n"
                 + output)
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        for words in re.findall(r"// expect \w+: (.*)", line):
+            if not any(hazard["where"].endswith(f":{number}") and words in hazard["message"]
+                       for hazard in report["hazards"]):
+                return f"line {number}: no message has {words!r}\n{output}"
     if report["program"]["exit"] == 0 and (status != 1 or "status is 0, emucuda's is 1\n" not in output):
         return f"exit status {status}, expected 1 for a hazard\n{output}"
     return None
@@ -70,6 +75,12 @@ def check_seeds(program, file):
     if report is None or places(report) != expected_of(file):
         return f"other hazards with --schedule-seed 5\n{output}"
     return None
+
+
+def check_addresses(program, file):
+    """Two runs give the same report, although it has addresses."""
+    reports = [emucuda(program, file, "-D", "WRONG")[2] for _ in range(2)]
+    return None if reports[0] == reports[1] else f"{reports[0]}\n{reports[1]}"
 
 
 def check_place(program, file):
@@ -237,6 +248,8 @@ def main():
         if file.stem == "hazards":
             checks.append((check_seeds, file))
             checks.append((check_tools, file))
+        if file.stem == "addresses":
+            checks.append((check_addresses, file))
         if file.stem == "stops":
             checks.append((check_stops, file))
     if not checks:
