@@ -125,6 +125,9 @@ void emucuda_bulk_load(uint32_t to, const void* from, uint32_t bytes, uint32_t m
                        uint32_t blocks, PLACE) {
   emulator::lanes::tma_load(to, row_of(from, bytes), {0}, mbarrier, blocks, {file, line});
 }
+void emucuda_bulk_copy(uint32_t to, uint32_t from, uint32_t bytes, uint32_t mbarrier, PLACE) {
+  emulator::lanes::bulk_copy(to, from, bytes, mbarrier, {file, line});
+}
 void emucuda_bulk_store(void* to, uint32_t from, uint32_t bytes, PLACE) {
   note_written(to, bytes, nullptr);
   emulator::detail::tma_store(row_of(to, bytes), {0}, from, line, file);

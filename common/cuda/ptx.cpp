@@ -561,9 +561,7 @@ class Translator : private Arithmetic {
   // cp.async.bulk…, cp.reduce.async.bulk…
   bool bulk_copy(const Statement& statement) {
     const std::vector<std::string>& operands = statement.operands;
-    if (statement.has("prefetch") ||
-        (statement.has("shared::cluster") && statement.has("shared::cta")))
-      return false;
+    if (statement.has("prefetch")) return false;
     const bool multicast = statement.has("multicast::cluster");
     const auto blocks_at = [&](size_t i) -> Value* {
       return !multicast ? i32(0) : i < operands.size() ? integer(operands[i]) : nullptr;
@@ -602,6 +600,13 @@ class Translator : private Arithmetic {
       return false;
     Value* bytes = integer(operands[2]);
     if (bytes == nullptr) return false;
+    if (statement.has("shared::cluster") && statement.has("shared::cta")) {
+      if (reduces || operands.size() != 4) return false;
+      Value *to = shared_address(operands[0]), *from = shared_address(operands[1]),
+            *barrier = shared_address(operands[3]);
+      if (to == nullptr || from == nullptr || barrier == nullptr) return false;
+      return call("emucuda_bulk_copy", {to, from, bytes, barrier}), true;
+    }
     if (operands.size() > 3 && operands[3][0] == '[') {
       Value *to = shared_address(operands[0]), *from = address(operands[1]),
             *barrier = shared_address(operands[3]), *blocks = blocks_at(4);

@@ -53,6 +53,7 @@ void Block::begin(int index, int rank) {
 #endif
   async_reads_.clear();
   async_writes_.clear();
+  copies_out_.clear();
   traffic_.begin_block(index, static_cast<int>(warps_.size()));
   state_ = State::kWaiting;
   aborting_ = polling_ = false;
@@ -167,12 +168,33 @@ void Block::finish() {
 // Others may access the shared memory before this block ends, and it has ended when its last thread
 // returns.
 void Block::note_end() {
+  forget_ended_copies();
+  for (const CopyOut& copy : copies_out_) {
+    report(HazardKind::kClusterRace, threads_[static_cast<size_t>(copy.thread)], copy.site, 0, [] {
+      return "copies from shared memory to another block, and nothing makes its block wait for the "
+             "end of the copy before it ends";
+    });
+  }
   std::shared_ptr<const Foreign> known;
   for (const Warp& warp : warps_) known = simt::join(known, warp.clock.foreign);
   for (const Thread& thread : threads_)
     if (thread.clock != nullptr) known = simt::join(known, thread.clock->foreign);
   global_log_.add_engine(GlobalUse::kEnd, {}, 0, std::numeric_limits<uint32_t>::max(), known,
                          shared_key(0), launch_.smem_bytes);
+}
+
+// Ends the reads of copies to other blocks of which a thread of this block knows that they have
+// ended.
+void Block::forget_ended_copies() {
+  std::erase_if(copies_out_, [&](const CopyOut& copy) {
+    const auto knows = [&](const Clock& clock) { return clock.knows_warp(copy.engine, copy.time); };
+    const bool ended =
+        std::any_of(warps_.begin(), warps_.end(), [&](const Warp& w) { return knows(w.clock); }) ||
+        std::any_of(threads_.begin(), threads_.end(),
+                    [&](const Thread& t) { return t.clock != nullptr && knows(*t.clock); });
+    if (ended) shadow_.end_async_read();
+    return ended;
+  });
 }
 
 void Block::thread_main(transfer_t from) {

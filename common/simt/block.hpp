@@ -295,9 +295,18 @@ class Block {
     if (use != GlobalUse::kRead && overlap(async_reads_)) [[unlikely]]
       find_async_global(async_reads_, thread, use, site, begin, begin + bytes);
   }
+  /// A read of this block's shared memory by a copy to another block.
+  struct CopyOut {
+    int engine;
+    uint32_t time;  // of the engine
+    int thread;     // that issued it
+    Site site;
+  };
+  void note_copy_out(const CopyOut& copy) { copies_out_.push_back(copy); }
   /// All threads of the block have arrived at a barrier.
   void note_barrier() {
     if (!launch_.run.hazards) return;
+    if (!copies_out_.empty()) forget_ended_copies();
     shadow_.barrier();
 #ifdef FA_SIMT_CUDA_FILES
     global_shadow_.barrier();
@@ -463,6 +472,8 @@ class Block {
 #ifdef FA_SIMT_CUDA_FILES
   GlobalShadow global_shadow_{hazards_};
 #endif
+  void forget_ended_copies();
+  std::vector<CopyOut> copies_out_;       // of which this block may not know that they have ended
   AsyncUses async_reads_, async_writes_;  // apart, because reads do not have to be ordered
   std::vector<BlockLog> global_logs_;     // logs of finished blocks
   std::deque<SyncSite> sync_sites_;       // places that any block on this CPU thread has reached

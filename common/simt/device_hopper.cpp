@@ -397,6 +397,46 @@ void lanes::tma_load(uint32_t dst, const TensorMap& map, std::initializer_list<i
   }
 }
 
+void lanes::bulk_copy(uint32_t to, uint32_t from, uint32_t bytes, uint32_t mbarrier,
+                      const Site& site) {
+  Thread& thread = begin(site);
+  Block& block = *thread.block;
+  block.note_progress();
+  const int rank = cluster_rank_of(mbarrier), rank_of_bytes = cluster_rank_of(to);
+  if (rank != rank_of_bytes) {
+    block.give_up(HazardKind::kOutOfBounds, thread, site, [&] {
+      return "copies to block " + std::to_string(rank_of_bytes) +
+             " of the cluster and reports the bytes to an mbarrier of block " +
+             std::to_string(rank) + ": both must be in the same block";
+    });
+  }
+  if (bytes == 0 || bytes % kChunkBytes != 0) {
+    block.give_up(HazardKind::kMisaligned, thread, site, [&] {
+      return "copies " + std::to_string(bytes) +
+             " bytes to another block: the number must be a positive multiple of 16";
+    });
+  }
+  Block& owner = mbarrier_owner(thread, mbarrier, site);
+  const uint32_t offset = mbarrier_at(thread, mbarrier, site);
+  to &= kOwnAddress;
+  if (!shared_ok(block, thread, site, "copies from", from, bytes, kChunkBytes) ||
+      !shared_ok(block, thread, site, "copies to", to, bytes, kChunkBytes)) {
+    return;
+  }
+  TensorCopy copy;
+  copy.map.element_bytes = copy.map.rank = 1;
+  copy.map.box[0] = static_cast<int>(bytes);
+  copy.offset = to - kSharedBase;
+  copy.source = &block;
+  copy.from = from - kSharedBase;
+  copy.site = site;
+  if (WarpAccess* access = block.join(thread, Instruction::kBulkCopy, site, 0)) {
+    access->box_bytes += bytes;
+    access->shared[static_cast<size_t>(thread.lane)] = copy.offset;
+  }
+  owner.mbarriers().load(thread, offset, copy, site);
+}
+
 namespace detail {
 
 void check_landed(uint32_t bits, int line, const char* file) {

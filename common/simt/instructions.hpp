@@ -72,6 +72,7 @@ enum class Confirmed : uint8_t { kNo, kByCase, kYes };
   X(TmaLoad, "tma_load", Thread, TmaLoad, &Counters::tma_instructions, Yes)                       \
   X(TmaStore, "tma_store", Thread, TmaStore, &Counters::tma_instructions, No)                     \
   X(BulkReduceAdd, "bulk_reduce_add", Thread, TmaStore, &Counters::tma_instructions, No)          \
+  X(BulkCopy, "bulk_copy", Thread, TmaLoad, &Counters::tma_instructions, No)                      \
   X(TmaStoreCommit, "tma_store_commit", Thread, Commit, nullptr, No)                              \
   X(TmaStoreWait, "tma_store_wait", Thread, Wait, nullptr, No)                                    \
   X(TmaStoreWaitRead, "tma_store_wait_read", Thread, Wait, nullptr, No)                           \

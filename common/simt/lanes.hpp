@@ -75,6 +75,11 @@ void store_cluster(uint32_t address, const void* value, size_t bytes, const Site
 /// block that `mbarrier` names. PTX: cp.async.bulk.tensor…multicast::cluster.
 void tma_load(uint32_t to, const TensorMap& map, std::initializer_list<int> at, uint32_t mbarrier,
               uint32_t ranks, const Site& site);
+/// Starts copying `bytes` from `from` in the block's own shared memory to `to` in that of a block
+/// of the cluster, and reports them to `mbarrier`, which is in the same block as `to`. All are
+/// multiples of 16. The bytes at `from` must stay until the mbarrier's phase is complete. PTX:
+/// cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.
+void bulk_copy(uint32_t to, uint32_t from, uint32_t bytes, uint32_t mbarrier, const Site& site);
 
 /// Reports a hazard of the running thread; `what` completes "thread 5 of block 0 …".
 void report(fa::simt::HazardKind kind, const std::string& what, const Site& site);

@@ -38,6 +38,7 @@ void Mbarriers::init(Thread& thread, uint32_t offset, int count, const Site& sit
     }
     Mbarrier fresh{offset, barrier->number, barrier->engine};
     fresh.first_time = barrier->first_time + static_cast<uint32_t>(barrier->completed) + 1;
+    fresh.readers = barrier->readers;
     *barrier = std::move(fresh);
   }
   barrier->count = barrier->pending = count;
@@ -145,7 +146,7 @@ void Mbarriers::load(Thread& thread, uint32_t offset, TensorCopy copy, const Sit
     Access access = stamp(thread, site);
     access.engine = static_cast<int16_t>(barrier.engine);
     access.engine_time = barrier.first_time + static_cast<uint32_t>(barrier.completed);
-    access.engine_work = Instruction::kTmaLoad;
+    access.engine_work = copy.source != nullptr ? Instruction::kBulkCopy : Instruction::kTmaLoad;
     const Observer issuer = observer_in(thread);
     const bool fenced =
         barrier.fence_time != 0 && issuer.knows(barrier.init.thread, barrier.fence_time);
@@ -157,6 +158,7 @@ void Mbarriers::load(Thread& thread, uint32_t offset, TensorCopy copy, const Sit
       });
     }
     copy.record = block_.shadow().bulk_write(access, issuer, copy.offset, bytes, copy.map.data);
+    if (copy.source != nullptr) begin_read(barrier, thread, copy, access);
     const bool own = thread.block == &block_;  // otherwise only the write is checked
     for_each_row(copy, GlobalUse::kRead, [&](const char* row, size_t row_bytes) {
       if (own)
@@ -171,6 +173,21 @@ void Mbarriers::load(Thread& thread, uint32_t offset, TensorCopy copy, const Sit
   complete_if_ready(barrier);
 }
 
+// Starts the read of the source of a copy, in the shared memory of the block that issues it. The
+// read has ended when the mbarrier's phase has.
+void Mbarriers::begin_read(Mbarrier& barrier, const Thread& thread, const TensorCopy& copy,
+                           Access access) {
+  auto reader = std::find_if(barrier.readers.begin(), barrier.readers.end(),
+                             [&](const auto& each) { return each.first == copy.source; });
+  if (reader == barrier.readers.end())
+    reader = barrier.readers.insert(reader, {copy.source, copy.source->new_engine()});
+  access.engine = static_cast<int16_t>(reader->second);
+  Shadow& shadow = copy.source->shadow();
+  const Observer issuer = observer(thread);
+  shadow.async_read(shadow.begin_async_read(access), {&issuer, 1}, copy.from, copy.map.box_bytes());
+  copy.source->note_copy_out({reader->second, access.engine_time, thread.index, access.site});
+}
+
 void Mbarriers::complete_if_ready(Mbarrier& barrier) {
   if (barrier.pending != 0 || barrier.missing_bytes != 0) return;
   ++barrier.completed;
@@ -178,6 +195,12 @@ void Mbarriers::complete_if_ready(Mbarrier& barrier) {
   barrier.released.join(barrier.arriving);
   barrier.released.learn_warp(barrier.engine,
                               barrier.first_time + static_cast<uint32_t>(barrier.completed));
+  for (const auto& [source, engine] : barrier.readers) {
+    auto known = std::make_shared<Foreign>();
+    Clock& clock = source == &block_ ? barrier.released : known->blocks[source->index()];
+    clock.learn_warp(engine, barrier.first_time + static_cast<uint32_t>(barrier.completed));
+    barrier.released.foreign = simt::join(barrier.released.foreign, known);
+  }
   Clock order = barrier.released;
   order.join(barrier.issued);
   barrier.arriving.clear();

@@ -29,7 +29,8 @@ namespace fa::simt {
 class Block;
 struct Thread;
 
-/// A box on its way between global and shared memory.
+/// A box on its way between global and shared memory, or bytes between the shared memory of two
+/// blocks of a cluster.
 struct TensorCopy {
   TensorBox map;
   int64_t at[TensorBox::kMaxRank] = {};  // coordinates of the box's first element
@@ -37,6 +38,8 @@ struct TensorCopy {
   uint32_t record = 0;                   // number of the record in the shadow memory
   int phase = 0;                         // phase of a load's mbarrier, or commit group of a store
   bool adds = false;                     // adds fp32 values to the existing ones
+  Block* source = nullptr;  // the block whose shared memory it reads, or nullptr for the tensor
+  uint32_t from = 0;        // offset there
   Site site = {};
 };
 
@@ -100,7 +103,9 @@ class Mbarriers {
     Site bytes_site = {};  // place of the last expect_tx or copy
     std::vector<Thread*> waiting = {};
     std::vector<Waited> waited = {};
-    std::vector<TensorCopy> copies = {};  // not landed yet
+    std::vector<TensorCopy> copies = {};               // not landed yet
+    std::vector<std::pair<Block*, int>> readers = {};  // blocks whose shared memory its copies
+                                                       // read, and their engines for these reads
   };
 
   Observer observer_in(const Thread& thread) const;
@@ -110,6 +115,8 @@ class Mbarriers {
   int wanted_phase(const Mbarrier& barrier, const Thread& thread, int parity) const;
   bool passes(Mbarrier& barrier, Thread& thread, int parity, const Site& site);
   void complete_if_ready(Mbarrier& barrier);
+  static void begin_read(Mbarrier& barrier, const Thread& thread, const TensorCopy& copy,
+                         Access access);
   void pass(Mbarrier& barrier, Thread& thread, const Site& site);
   void count_bytes(Mbarrier& barrier, const Thread& thread, int64_t bytes, const Site& site);
 

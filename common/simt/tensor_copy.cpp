@@ -51,6 +51,10 @@ uint32_t place_in_shared(const TensorCopy& copy, uint32_t dense) {
 }  // namespace
 
 void load_box(const TensorCopy& copy, unsigned char* shared) {
+  if (copy.source != nullptr) {
+    std::memmove(shared + copy.offset, copy.source->shared() + copy.from, copy.map.box_bytes());
+    return;
+  }
   const auto row_bytes = copy.map.box[0] * copy.map.element_bytes;
   for_each_box_row(
       copy, GlobalUse::kRead, [&](uint32_t dense, const char* row, int64_t first, int64_t end) {
@@ -88,6 +92,7 @@ void store_box(const TensorCopy& copy, const unsigned char* shared) {
 
 void for_each_row(const TensorCopy& copy, GlobalUse use,
                   const std::function<void(const char*, size_t)>& f) {
+  if (copy.source != nullptr) return;
   for_each_box_row(copy, use, [&](uint32_t, const char* row, int64_t first, int64_t end) {
     if (first < end) f(row + first, static_cast<size_t>(end - first));
   });

@@ -339,6 +339,10 @@ void Traffic::count(const WarpAccess& access) {
       counters_.tma_bytes_outside += access.outside_bytes;
       if (estimated || starts_within_a_sector(access)) estimate(&Counters::tma_bytes);
       break;
+    case Instruction::kBulkCopy:
+      counters_.tma_bytes += access.box_bytes;
+      estimate(&Counters::tma_bytes);
+      break;
     default:
       break;
   }

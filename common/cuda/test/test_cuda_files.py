@@ -71,7 +71,7 @@ def check_wrong(program, file):
 
 def check_seeds(program, file):
     """The same hazards under another schedule."""
-    _, output, report = emucuda(program, file, "-D", "WRONG", "--schedule-seed", "5")
+    _, output, report = emucuda(program, file, "-D", "WRONG", "--schedule-seed", "5", *options_of(file))
     if report is None or places(report) != expected_of(file):
         return f"other hazards with --schedule-seed 5\n{output}"
     return None
@@ -245,8 +245,9 @@ def main():
         if file.stem == "vector_add":
             checks.append((check_place, file))
             checks.append((check_usage, file))
-        if file.stem == "hazards":
+        if file.stem in ("hazards", "cluster_copies"):
             checks.append((check_seeds, file))
+        if file.stem == "hazards":
             checks.append((check_tools, file))
         if file.stem == "addresses":
             checks.append((check_addresses, file))

@@ -17,8 +17,9 @@ __global__ void not_yet(float* d, const unsigned* a, unsigned at) {
       "{%8, %9}, {%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(a[4]), "r"(a[5]));
-  asm volatile(  // unsupported cp.async.bulk.shared::cluster.shared::cta
-      "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%0], 16, [%0];"
+  asm volatile(  // unsupported cp.reduce.async.bulk.shared::cluster.shared::cta
+      "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [%0], "
+      "[%0], 16, [%0];"
       :
       : "r"(at)
       : "memory");
