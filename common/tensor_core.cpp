@@ -219,7 +219,7 @@ template <class T, int ROWS, int LANES>
       const Words words = load<Words>(a + word * ROWS + row);
       for (int factor = 0; factor < kFactors; ++factor) {
         const int k = factor * kWordsAtATime + word;
-        unpack<T, LANES>(words, factor, &A[k][row], &A_exponents[k][row]);
+        unpack<typename FactorsOf<T>::A, LANES>(words, factor, &A[k][row], &A_exponents[k][row]);
       }
     }
   }
@@ -228,7 +228,7 @@ template <class T, int ROWS, int LANES>
       const Words words = load<Words>(b + column * kWordsAtATime + word);
       for (int factor = 0; factor < kFactors; ++factor) {
         const int k = factor * kWordsAtATime + word;
-        unpack<T, LANES>(words, factor, b_numbers + k, b_exponents + k);
+        unpack<typename FactorsOf<T>::B, LANES>(words, factor, b_numbers + k, b_exponents + k);
       }
     }
     for (int row = 0; row < ROWS; row += 2 * LANES) {
@@ -245,13 +245,13 @@ template <class T, int LANES>
   constexpr int kDepth = kSumRule<T>.products, kRows = 2 * LANES;
   alignas(32) int16_t a_exponents[kDepth][kRows], b_exponents[kDepth];
   for (int k = 0; k < kDepth; k += LANES)
-    put_exponents<T, LANES>(load<Ints>(b + k) & 0x7fffffff, b_exponents + k);
+    put_exponents<typename FactorsOf<T>::B, LANES>(load<Ints>(b + k) & 0x7fffffff, b_exponents + k);
   int row = 0;
   for (; row + kRows <= rows; row += kRows) {
     for (int k = 0; k < kDepth; ++k) {
       for (int i = 0; i < kRows; i += LANES) {
-        put_exponents<T, LANES>(load<Ints>(a + k * a_stride + row + i) & 0x7fffffff,
-                                &a_exponents[k][i]);
+        put_exponents<typename FactorsOf<T>::A, LANES>(
+            load<Ints>(a + k * a_stride + row + i) & 0x7fffffff, &a_exponents[k][i]);
       }
     }
     add_rows<T, LANES>(sums + row, a + row, a_exponents[0], a_stride, kRows, b, b_exponents);
@@ -292,8 +292,8 @@ float tensor_core_sum(float c, const float* a, int64_t a_stride, const float* b)
   int largest = kAllZero;
   for (int k = 0; k <= rule.products; ++k) {
     if (k > 0) {
-      const Term x = split(a[(k - 1) * a_stride], rule.min_exponent);
-      const Term y = split(b[k - 1], rule.min_exponent);
+      const Term x = split(a[(k - 1) * a_stride], kSumRule<typename FactorsOf<T>::A>.min_exponent);
+      const Term y = split(b[k - 1], kSumRule<typename FactorsOf<T>::B>.min_exponent);
       terms[k] = {x.significand * y.significand, x.exponent + y.exponent};
     }
     if (terms[k].significand != 0) largest = std::max(largest, terms[k].exponent);
@@ -346,5 +346,9 @@ template void tensor_core_multiply<fp16, 16>(float*, int, const uint32_t*, const
 template void tensor_core_multiply<e4m3, 16>(float*, int, const uint32_t*, const uint32_t*);
 template void tensor_core_multiply<tf32, 16>(float*, int, const uint32_t*, const uint32_t*);
 template void tensor_core_multiply<e5m2, 16>(float*, int, const uint32_t*, const uint32_t*);
+template void tensor_core_multiply<Mixed<e4m3, e5m2>, 16>(float*, int, const uint32_t*,
+                                                          const uint32_t*);
+template void tensor_core_multiply<Mixed<e5m2, e4m3>, 16>(float*, int, const uint32_t*,
+                                                          const uint32_t*);
 
 }  // namespace fa

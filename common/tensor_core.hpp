@@ -36,6 +36,21 @@ struct tf32 {
 struct e5m2 {
   uint8_t bits;
 };
+// The 8-bit factors of an mma whose A has type A_ and whose B has type B_.
+template <class A_, class B_>
+struct Mixed {
+  uint8_t bits;
+};
+template <class T>
+struct FactorsOf {
+  using A = T;
+  using B = T;
+};
+template <class A_, class B_>
+struct FactorsOf<Mixed<A_, B_>> {
+  using A = A_;
+  using B = B_;
+};
 
 struct SumRule {
   int products;       // per instruction
@@ -54,6 +69,8 @@ template <>
 inline constexpr SumRule kSumRule<tf32> = {8, 25, 23, -126};
 template <>
 inline constexpr SumRule kSumRule<e5m2> = {32, 13, 13, -14};
+template <class A, class B>
+inline constexpr SumRule kSumRule<Mixed<A, B>> = {32, 13, 13, 0};  // min_exponent: of A, of B
 
 /// Returns c + Σ_k a[k * a_stride] b[k] over kSumRule<T>.products k. The factors are numbers of
 /// type T. This function is the rule as written above, one sum at a time.

@@ -651,6 +651,14 @@ void emucuda_mma_m16n8k32_f32_e5m2_e5m2_f32(const uint32_t (&a)[4], const uint32
                                             float (&c)[4], PLACE) {
   lanes::mma<fa::e5m2>(a, b, c, SITE);
 }
+void emucuda_mma_m16n8k32_f32_e4m3_e5m2_f32(const uint32_t (&a)[4], const uint32_t (&b)[2],
+                                            float (&c)[4], PLACE) {
+  lanes::mma<fa::Mixed<fa::e4m3, fa::e5m2>>(a, b, c, SITE);
+}
+void emucuda_mma_m16n8k32_f32_e5m2_e4m3_f32(const uint32_t (&a)[4], const uint32_t (&b)[2],
+                                            float (&c)[4], PLACE) {
+  lanes::mma<fa::Mixed<fa::e5m2, fa::e4m3>>(a, b, c, SITE);
+}
 // Accumulators of 16 bits are summed in fp32 and rounded once. We do not know how a GPU rounds
 // them.
 void emucuda_mma_m16n8k16_f16_f16_f16_f16(const uint32_t (&a)[4], const uint32_t (&b)[2],
@@ -669,13 +677,28 @@ void emucuda_mma_m16n8k8_f16_f16_f16_f16(const uint32_t* a, const uint32_t* b, u
   const uint32_t wide_a[4] = {a[0], a[1], 0, 0}, wide_b[2] = {b[0], 0};
   emucuda_mma_m16n8k16_f16_f16_f16_f16(wide_a, wide_b, c, line, file);
 }
-void emucuda_mma_m16n8k32_s32_s8_s8_s32(const uint32_t (&a)[4], const uint32_t (&b)[2], int (&c)[4],
-                                        PLACE) {
-  emulator::mma_m16n8k32_s8(a, b, c, line, file);
+// 8-bit integers. The factors of A, of B are signed (1) or not (0).
+void emucuda_mma_m16n8k32_s32(const uint32_t (&a)[4], const uint32_t (&b)[2], int (&c)[4],
+                              int signed_a, int signed_b, int saturates, PLACE) {
+  const auto multiply = [&](auto x, auto y) {
+    lanes::mma_8bit<decltype(x), decltype(y)>(a, b, c, saturates != 0, SITE);
+  };
+  const auto with_b = [&](auto x) {
+    signed_b != 0 ? multiply(x, int8_t{}) : multiply(x, uint8_t{});
+  };
+  signed_a != 0 ? with_b(int8_t{}) : with_b(uint8_t{});
 }
-void emucuda_mma_m16n8k16_s32_s8_s8_s32(const uint32_t* a, const uint32_t* b, int (&c)[4], PLACE) {
+void emucuda_mma_m16n8k16_s32(const uint32_t* a, const uint32_t* b, int (&c)[4], int signed_a,
+                              int signed_b, int saturates, PLACE) {
   const uint32_t wide_a[4] = {a[0], a[1], 0, 0}, wide_b[2] = {b[0], 0};
-  emulator::mma_m16n8k32_s8(wide_a, wide_b, c, line, file);
+  emucuda_mma_m16n8k32_s32(wide_a, wide_b, c, signed_a, signed_b, saturates, line, file);
+}
+void emucuda_mma_m8n8k16_s32(const uint32_t* a, const uint32_t* b, int* c, int signed_a,
+                             int signed_b, int saturates, PLACE) {
+  const uint32_t wide_a[4] = {a[0], 0, 0, 0}, wide_b[2] = {b[0], 0};
+  int wide_c[4] = {c[0], c[1], 0, 0};
+  emucuda_mma_m16n8k32_s32(wide_a, wide_b, wide_c, signed_a, signed_b, saturates, line, file);
+  std::copy_n(wide_c, 2, c);
 }
 
 // ---- output and errors ----

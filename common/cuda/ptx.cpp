@@ -781,7 +781,14 @@ class Translator : private Arithmetic {
           *b = packed(list(statement.operands[2]), word);
     Value* c = packed(list(statement.operands[3]), word);
     if (a == nullptr || b == nullptr || c == nullptr) return false;
-    call("emucuda_mma_" + what, {a, b, c});
+    const auto is_8bit = [](const std::string& type) { return type == "s8" || type == "u8"; };
+    const std::string &type_a = statement.name[n - 3], &type_b = statement.name[n - 2];
+    if (statement.name[n - 4] == "s32" && is_8bit(type_a) && is_8bit(type_b)) {
+      call("emucuda_mma_" + statement.name[3] + "_s32",
+           {a, b, c, i32(type_a == "s8"), i32(type_b == "s8"), i32(statement.has("satfinite"))});
+    } else {
+      call("emucuda_mma_" + what, {a, b, c});
+    }
     return unpack(to, c, word);
   }
 

@@ -174,6 +174,10 @@ void lanes::mma(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], c
 FA_INSTANTIATE(fa::tf32)
 FA_INSTANTIATE(fa::e4m3)
 FA_INSTANTIATE(fa::e5m2)
+using E4m3E5m2 = fa::Mixed<fa::e4m3, fa::e5m2>;
+using E5m2E4m3 = fa::Mixed<fa::e5m2, fa::e4m3>;
+FA_INSTANTIATE(E4m3E5m2)
+FA_INSTANTIATE(E5m2E4m3)
 #undef FA_INSTANTIATE
 
 template <class T>
@@ -190,18 +194,31 @@ void mma_m16n8k16(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4],
   mma_m16n8k16<bf16>(a, b, c, line, file);
 }
 
-void mma_m16n8k32_s8(const uint32_t (&a)[4], const uint32_t (&b)[2], int (&c)[4], int line,
-                     const char* file) {
-  const Site site{file, line};
+template <class TA, class TB>
+void lanes::mma_8bit(const uint32_t (&a)[4], const uint32_t (&b)[2], int (&c)[4], bool saturates,
+                     const Site& site) {
   Thread& thread = begin_warp_wide(site);
   Warp& warp = *thread.warp;
   warp.a[thread.lane] = a;
   warp.b[thread.lane] = b;
   warp.sums[thread.lane] = c;
   if (!thread.block->meet(thread, Instruction::kMmaS8, site)) return;
-  multiply_accumulate_s8(warp.a, warp.b, warp.sums);
+  multiply_accumulate_8bit<TA, TB>(warp.a, warp.b, warp.sums, saturates);
   thread.block->note_progress();
   thread.block->traffic().collective(warp.index, Instruction::kMmaS8, site);
+}
+#define FA_INSTANTIATE(TA, TB)                                                                 \
+  template void lanes::mma_8bit<TA, TB>(const uint32_t(&)[4], const uint32_t(&)[2], int(&)[4], \
+                                        bool, const Site&);
+FA_INSTANTIATE(int8_t, int8_t)
+FA_INSTANTIATE(int8_t, uint8_t)
+FA_INSTANTIATE(uint8_t, int8_t)
+FA_INSTANTIATE(uint8_t, uint8_t)
+#undef FA_INSTANTIATE
+
+void mma_m16n8k32_s8(const uint32_t (&a)[4], const uint32_t (&b)[2], int (&c)[4], int line,
+                     const char* file) {
+  lanes::mma_8bit<int8_t, int8_t>(a, b, c, false, {file, line});
 }
 
 void tile_row(int row, int columns) {

@@ -36,9 +36,14 @@ void sync(uint32_t mask, const Site& site);
 /// The lanes of the warp that have come here, when no lane of it can continue.
 uint32_t active(const Site& site);
 /// D += A B, where the rows of A [16, k] and the columns of B [k, 8] are 8 words of 32 bits each,
-/// in the registers of PTX's mma.m16n8k8.tf32 (T = fa::tf32) and m16n8k32 (fa::e4m3, fa::e5m2).
+/// in the registers of PTX's mma.m16n8k8.tf32 (T = fa::tf32) and m16n8k32 (fa::e4m3, fa::e5m2,
+/// fa::Mixed).
 template <class T>
 void mma(const uint32_t (&a)[4], const uint32_t (&b)[2], float (&c)[4], const Site& site);
+/// The same for integers: PTX's mma.m16n8k32 with factors of type int8_t or uint8_t.
+template <class TA, class TB>
+void mma_8bit(const uint32_t (&a)[4], const uint32_t (&b)[2], int (&c)[4], bool saturates,
+              const Site& site);
 /// Number of the warp's lanes that have not returned, as a mask.
 uint32_t alive();
 

@@ -1,5 +1,6 @@
 #include "common/simt/matrix.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "common/tensor_core.hpp"
@@ -50,33 +51,52 @@ FA_INSTANTIATE(fp16)
 FA_INSTANTIATE(tf32)
 FA_INSTANTIATE(e4m3)
 FA_INSTANTIATE(e5m2)
+using E4m3E5m2 = Mixed<e4m3, e5m2>;
+using E5m2E4m3 = Mixed<e5m2, e4m3>;
+FA_INSTANTIATE(E4m3E5m2)
+FA_INSTANTIATE(E5m2E4m3)
 #undef FA_INSTANTIATE
 
-void multiply_accumulate_s8(const uint32_t* const (&a)[kWarpSize],
-                            const uint32_t* const (&b)[kWarpSize], void* const (&c)[kWarpSize]) {
-  const auto number = [](uint32_t four, int i) {
-    return static_cast<int8_t>(static_cast<uint8_t>(four >> 8 * i));
-  };
-  int8_t A[16][32], B[8][32];  // B[column][k]
+template <class TA, class TB>
+void multiply_accumulate_8bit(const uint32_t* const (&a)[kWarpSize],
+                              const uint32_t* const (&b)[kWarpSize], void* const (&c)[kWarpSize],
+                              bool saturates) {
+  const auto number = [](uint32_t four, int i) { return static_cast<uint8_t>(four >> 8 * i); };
+  TA A[16][32];
+  TB B[8][32];  // B[column][k]
   for (int lane = 0; lane < kWarpSize; ++lane) {
     const int g = lane / 4, t = lane % 4;
     for (int i = 0; i < 4; ++i) {
-      for (int r = 0; r < 4; ++r) A[g + r % 2 * 8][4 * t + r / 2 * 16 + i] = number(a[lane][r], i);
-      for (int r = 0; r < 2; ++r) B[g][4 * t + r * 16 + i] = number(b[lane][r], i);
+      for (int r = 0; r < 4; ++r)
+        A[g + r % 2 * 8][4 * t + r / 2 * 16 + i] = static_cast<TA>(number(a[lane][r], i));
+      for (int r = 0; r < 2; ++r) B[g][4 * t + r * 16 + i] = static_cast<TB>(number(b[lane][r], i));
     }
   }
   for (int lane = 0; lane < kWarpSize; ++lane) {
     uint32_t sums[4];  // unsigned, so that sums wrap as on hardware
     std::memcpy(sums, c[lane], sizeof sums);
     for (int i = 0; i < 4; ++i) {
-      const int8_t* const row = A[lane / 4 + i / 2 * 8];
-      const int8_t* const column = B[lane % 4 * 2 + i % 2];
+      const TA* const row = A[lane / 4 + i / 2 * 8];
+      const TB* const column = B[lane % 4 * 2 + i % 2];
       int32_t sum = 0;
       for (int k = 0; k < 32; ++k) sum += row[k] * column[k];
+      const int64_t exact = int64_t{static_cast<int32_t>(sums[i])} + sum;
       sums[i] += static_cast<uint32_t>(sum);
+      if (saturates)
+        sums[i] = static_cast<uint32_t>(std::clamp<int64_t>(exact, INT32_MIN, INT32_MAX));
     }
     std::memcpy(c[lane], sums, sizeof sums);
   }
 }
+
+#define FA_INSTANTIATE(TA, TB)                                                        \
+  template void multiply_accumulate_8bit<TA, TB>(const uint32_t* const(&)[kWarpSize], \
+                                                 const uint32_t* const(&)[kWarpSize], \
+                                                 void* const(&)[kWarpSize], bool);
+FA_INSTANTIATE(int8_t, int8_t)
+FA_INSTANTIATE(int8_t, uint8_t)
+FA_INSTANTIATE(uint8_t, int8_t)
+FA_INSTANTIATE(uint8_t, uint8_t)
+#undef FA_INSTANTIATE
 
 }  // namespace fa::simt

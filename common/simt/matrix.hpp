@@ -29,12 +29,15 @@ template <class T>
 void multiply_accumulate(const uint32_t* const (&a)[kWarpSize],
                          const uint32_t* const (&b)[kWarpSize], float* const (&c)[kWarpSize]);
 
-/// C += A B for signed 8-bit integers, exact modulo 2^32. PTX ISA, "Matrix Fragments for
+/// C += A B for 8-bit integers, int8_t or uint8_t. Sums wrap modulo 2^32, or stay in the range of
+/// int32_t if it saturates. PTX ISA, "Matrix Fragments for
 /// mma.m16n8k32" (g = lane / 4, t = lane % 4; four values per register, the first in the low bits):
 ///   A [16,32]  a[0] (g, 4t..4t+3)  a[1] (g+8, 4t..)  a[2] (g, 4t+16..)  a[3] (g+8, 4t+16..)
 ///   B [32, 8]  b[0] (4t..4t+3, g)  b[1] (4t+16.., g)
 ///   C [16, 8]  as above, with int32 in the memory of c
-void multiply_accumulate_s8(const uint32_t* const (&a)[kWarpSize],
-                            const uint32_t* const (&b)[kWarpSize], void* const (&c)[kWarpSize]);
+template <class TA, class TB>
+void multiply_accumulate_8bit(const uint32_t* const (&a)[kWarpSize],
+                              const uint32_t* const (&b)[kWarpSize], void* const (&c)[kWarpSize],
+                              bool saturates);
 
 }  // namespace fa::simt

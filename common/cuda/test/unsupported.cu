@@ -12,8 +12,8 @@ __global__ void incomplete() {
   asm volatile("" ::: "memory");
 }
 __global__ void not_yet(float* d, const unsigned* a, unsigned at) {
-  asm volatile(  // unsupported e4m3_e5m2
-      "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+  asm volatile(  // unsupported s32_s4_s4
+      "mma.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
       "{%8, %9}, {%0, %1, %2, %3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(a[4]), "r"(a[5]));
