@@ -8,6 +8,7 @@ const END = Symbol('end')  // thrown through the frames of a fiber that will not
 
 export class Fibers {
   #exports
+  #start  // runs a fiber on a stack of its own
   #running  // the address of a Context
   #stopped = new Map()  // of the stacks that have stopped: what continues them, by Context
 
@@ -21,6 +22,7 @@ export class Fibers {
   /// Runs a command of WASI. Returns when it has ended.
   run(exports) {
     this.#exports = exports
+    this.#start = promising(exports.fa_fiber)  // once, because Firefox compiles a module for it
     this.#running = exports.fa_current()
     const ended = promising(exports._start)()
     return Promise.race([ended, new Promise((_, refuse) => { this.fail = refuse })])
@@ -44,7 +46,7 @@ export class Fibers {
 
   // Continues a stack, or starts it, after the stack that runs has stopped.
   #go_on(words) {
-    const { fa_fiber, __stack_pointer: stack } = this.#exports, context = this.#running >> 2
+    const { __stack_pointer: stack } = this.#exports, context = this.#running >> 2
     if (words[context + STARTED]) {
       const { go_on, at } = this.#stopped.get(this.#running)
       stack.value = at
@@ -52,7 +54,7 @@ export class Fibers {
     } else {
       words[context + STARTED] = 1
       stack.value = words[context + STACK_POINTER]
-      queueMicrotask(() => promising(fa_fiber)().catch((problem) => { if (problem !== END) this.fail(problem) }))
+      queueMicrotask(() => this.#start().catch((problem) => { if (problem !== END) this.fail(problem) }))
     }
   }
 }
