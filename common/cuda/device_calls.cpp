@@ -179,6 +179,16 @@ void atomic_float(void* p, const void* operand, void* old, int bytes, int order,
          update, site);
 }
 
+// Adds one number of 16 bits, or the two of a word, each rounded to nearest even.
+template <class T, int COUNT>
+void add_16bit(const void* old, const void* operand, const void*, void* fresh) {
+  T a[COUNT], b[COUNT];
+  std::memcpy(a, old, sizeof a);
+  std::memcpy(b, operand, sizeof b);
+  for (int i = 0; i < COUNT; ++i) a[i] = fa::from_float<T>(fa::to_float(a[i]) + fa::to_float(b[i]));
+  std::memcpy(fresh, a, sizeof a);
+}
+
 // Formats as device printf does. `arguments` are packed, each aligned to its size.
 std::string format(const char* text, const char* arguments) {
   std::string out;
@@ -331,6 +341,15 @@ uint64_t emucuda_dynamic_shared() {
                              int order, PLACE) {                                                  \
     atomic_float(p, operand, old, bytes, order, SITE, [](auto a, auto b) { return expression; }); \
   }
+#define EMUCUDA_16BIT(name, T)                                                                \
+  void emucuda_atomic_##name(void* p, const void* operand, const void*, void* old, int bytes, \
+                             int order, PLACE) {                                              \
+    atomic(p, operand, nullptr, old, static_cast<size_t>(bytes), order | lanes::kLoop,        \
+           bytes == 2 ? add_16bit<T, 1> : add_16bit<T, 2>, SITE);                             \
+  }
+EMUCUDA_16BIT(add_f16, fa::fp16)
+EMUCUDA_16BIT(add_bf16, fa::bf16)
+#undef EMUCUDA_16BIT
 EMUCUDA_INTEGER(add, false, a + b)
 EMUCUDA_INTEGER(sub, false, a - b)
 EMUCUDA_INTEGER(and, false, a& b)

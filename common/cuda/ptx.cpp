@@ -454,10 +454,12 @@ class Translator : private Arithmetic {
     const bool returns = statement.name[0] == "atom";
     const size_t first = returns ? 1 : 0, n = statement.operands.size();
     const std::string& type = statement.name.back();
-    const unsigned bits = bits_of(statement);
+    const bool is_pair = type == "f16x2" || type == "bf16x2",
+               is_16bit = is_pair || type == "f16" || type == "bf16";
+    const unsigned bits = is_pair ? 32 : is_16bit ? 16 : bits_of(statement);
     const bool is_float = type == "f32" || type == "f64";
     if (n < first + 2 || (bits != 16 && bits != 32 && bits != 64) ||
-        (type[0] == 'f' && !is_float) || statement.has("noftz") || type == "bf16")
+        (is_16bit && !statement.has("add")))
       return false;
     static const std::map<std::string, std::array<const char*, 3>> kNames = {
         // unsigned or bits, signed, float
@@ -471,6 +473,7 @@ class Translator : private Arithmetic {
       const auto found = kNames.find(statement.name[i]);
       if (found != kNames.end()) operation = found->second[is_float ? 2 : type[0] == 's'];
     }
+    if (is_16bit) operation = type[0] == 'f' ? "add_f16" : "add_bf16";
     const bool swaps = StringRef(operation) == "cas";
     if (*operation == 0 || n != first + (swaps ? 3 : 2)) return false;
     Value* p = pointer(statement, statement.operands[first]);

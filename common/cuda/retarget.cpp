@@ -40,6 +40,7 @@
 #include <llvm/TargetParser/Host.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 #include <llvm/Transforms/Utils/ModuleUtils.h>
+#include <llvm/Transforms/Vectorize/LoadStoreVectorizer.h>
 
 #include <map>
 #include <set>
@@ -166,7 +167,10 @@ void optimize(Module& module) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
-  builder.buildPerModuleDefaultPipeline(OptimizationLevel::O2).run(module, modules);
+  ModulePassManager passes = builder.buildPerModuleDefaultPipeline(OptimizationLevel::O2);
+  // Loads of x[i].x and x[i].y become one access if their alignment is known, as for a GPU.
+  passes.addPass(createModuleToFunctionPassAdaptor(LoadStoreVectorizerPass()));
+  passes.run(module, modules);
 }
 
 // ---- shared variables

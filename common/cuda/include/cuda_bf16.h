@@ -14,6 +14,7 @@ static inline __host__ __device__ unsigned short emucuda_to_bf16(float value) {
 #define EMUCUDA_NAME2 bfloat162
 #define EMUCUDA_T __nv_bfloat16
 #define EMUCUDA_T2 __nv_bfloat162
+#define EMUCUDA_ATOMIC_ADD emucuda_atomic_add_bf16
 #define EMUCUDA_TO_BITS(x) emucuda_to_bf16((float)(x))
 #define EMUCUDA_TO_FLOAT(bits) __builtin_bit_cast(float, (unsigned)(bits) << 16)
 #include "emucuda_16bit.h"

@@ -7,6 +7,7 @@
 #define EMUCUDA_NAME2 half2
 #define EMUCUDA_T __half
 #define EMUCUDA_T2 __half2
+#define EMUCUDA_ATOMIC_ADD emucuda_atomic_add_f16
 #define EMUCUDA_TO_BITS(x) __builtin_bit_cast(unsigned short, (_Float16)(x))
 #define EMUCUDA_TO_FLOAT(bits) (float)__builtin_bit_cast(_Float16, bits)
 #include "emucuda_16bit.h"

@@ -3,6 +3,7 @@
 //
 //   EMUCUDA_NAME, EMUCUDA_NAME2   half, half2: parts of the names of conversions
 //   EMUCUDA_T, EMUCUDA_T2         __half, __half2, and with _RAW their raw bits
+//   EMUCUDA_ATOMIC_ADD            the library's atomic addition
 //   EMUCUDA_TO_BITS(x)            bits of a float or double; EMUCUDA_TO_FLOAT(bits) is the reverse
 
 #define EMUCUDA_JOIN_(a, b, c) a##b##c
@@ -147,22 +148,17 @@ EMUCUDA_SHUFFLE(__shfl_down_sync, unsigned)
 EMUCUDA_HD EMUCUDA_T __ldg(const EMUCUDA_T* p) { return *p; }
 EMUCUDA_HD EMUCUDA_T2 __ldg(const EMUCUDA_T2* p) { return *p; }
 
-// By compare-and-swap of the word, so that other threads see one step.
+extern "C" __device__ void EMUCUDA_ATOMIC_ADD(void* p, const void* operand, const void*, void* old,
+                                              int bytes, int order);
 static inline __device__ EMUCUDA_T2 atomicAdd(EMUCUDA_T2* p, EMUCUDA_T2 value) {
-  unsigned *word = (unsigned*)p, old = *(volatile unsigned*)word, expected;
-  do {
-    expected = old;
-    old = atomicCAS(word, expected, __builtin_bit_cast(unsigned, __builtin_bit_cast(EMUCUDA_T2, expected) + value));
-  } while (old != expected);
-  return __builtin_bit_cast(EMUCUDA_T2, old);
+  EMUCUDA_T2 old;
+  EMUCUDA_ATOMIC_ADD(p, &value, nullptr, &old, 4, 0);
+  return old;
 }
 static inline __device__ EMUCUDA_T atomicAdd(EMUCUDA_T* p, EMUCUDA_T value) {
-  unsigned short *word = (unsigned short*)p, old = *(volatile unsigned short*)word, expected;
-  do {
-    expected = old;
-    old = atomicCAS(word, expected, (EMUCUDA_1(__ushort_as_, )(expected) + value).bits);
-  } while (old != expected);
-  return EMUCUDA_1(__ushort_as_, )(old);
+  EMUCUDA_T old;
+  EMUCUDA_ATOMIC_ADD(p, &value, nullptr, &old, 2, 0);
+  return old;
 }
 EMUCUDA_CACHED_STRUCT(EMUCUDA_T)
 EMUCUDA_CACHED_STRUCT(EMUCUDA_T2)
@@ -178,5 +174,6 @@ EMUCUDA_CACHED_STRUCT(EMUCUDA_T2)
 #undef EMUCUDA_NAME2
 #undef EMUCUDA_T
 #undef EMUCUDA_T2
+#undef EMUCUDA_ATOMIC_ADD
 #undef EMUCUDA_TO_BITS
 #undef EMUCUDA_TO_FLOAT

@@ -1,5 +1,5 @@
 // Kernels whose traffic is known: a transpose with and without padding, atomic operations as an
-// H100 counted them, and a half2, which is one access.
+// H100 counted them, and pairs, which are one access: a half2, and both members of a float2.
 #include <cuda_fp16.h>
 
 #include <cstdio>
@@ -35,6 +35,21 @@ __global__ void halves(const half2* in, half2* out) {
   out[threadIdx.x] = __hadd2(x, x);
 }
 
+__global__ void pairs(const float2* in, float* out) {
+  const int i = threadIdx.x;
+  out[i] = in[i].x - in[i].y;
+}
+
+__global__ void half_atomics(half2* sums) {
+  const int i = threadIdx.x;
+  const half2 both = __floats2half2_rn(1, 2);
+  atomicAdd(&sums[i], both);
+  asm volatile("red.global.add.noftz.f16x2 [%0], %1;" ::"l"(&sums[i]),
+               "r"(*reinterpret_cast<const unsigned*>(&both))
+               : "memory");
+  atomicAdd(reinterpret_cast<half*>(sums) + i, __float2half(0.5f));
+}
+
 int main() {
   float *in, *out;
   cudaMalloc(&in, 4096);
@@ -46,5 +61,14 @@ int main() {
   atomics<1><<<1, 32>>>(out);
   atomics<8><<<1, 32>>>(out);
   halves<<<1, 32>>>((const half2*)in, (half2*)out);
+  pairs<<<1, 32>>>((const float2*)in, out);
+  half2 sums[32];
+  cudaMemset(out, 0, sizeof sums);
+  half_atomics<<<1, 32>>>((half2*)out);
+  cudaMemcpy(sums, out, sizeof sums, cudaMemcpyDeviceToHost);
+  for (int i = 0; i < 32; ++i) {
+    const float more = i < 16 ? 0.5f : 0;
+    if (!(__low2float(sums[i]) == 2 + more && __high2float(sums[i]) == 4 + more)) return 4;
+  }
   return cudaDeviceSynchronize() == cudaSuccess ? 0 : 3;
 }

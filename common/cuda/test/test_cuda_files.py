@@ -214,7 +214,9 @@ def check_profile(program, file):
     wanted = [(bad["shared_load_wavefronts"], 1024), (bad["shared_load_wavefronts_ideal"], 32),
               (good["shared_load_wavefronts"], 32), (good["shared_load_wavefronts_ideal"], 32),
               (good["global_load_sectors"], 128), (good["global_store_sectors"], 128), (good["barriers"], 4),
-              (kernels["halves"]["global_load_sectors"], 4), (kernels["halves"]["global_store_sectors"], 4)]
+              (kernels["halves"]["global_load_sectors"], 4), (kernels["halves"]["global_store_sectors"], 4),
+              (kernels["pairs"]["global_load_sectors"], 8), (kernels["half_atomics"]["global_load_sectors"], 0),
+              (kernels["half_atomics"]["global_atomics"], 3), (kernels["half_atomics"]["global_atomic_sectors"], 10)]
     for stride, sectors, wavefronts in ((0, 32, 1 + 64), (1, 4, 1 + 2), (8, 32, 8 + 16)):
         profile = kernels[f"atomics<{stride}>"]
         wanted += [(profile["global_atomic_sectors"], sectors), (profile["shared_atomic_wavefronts"], wavefronts)]
