@@ -47,6 +47,7 @@ struct Params {
   float* d_sinks;                   // [heads], or null
   const int *q_starts, *kv_starts;  // packed, in chapter 22 only
   int sequences;
+  void* summands = nullptr;  // LSE and D as chapter 22 adds them, 16 bytes per row
 };
 
 // Throws InputError for problems that these kernels cannot address, and for breaks in fp16.

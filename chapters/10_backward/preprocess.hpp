@@ -18,6 +18,7 @@ FA_DEVICE void clear_dQ(const Params& p, int64_t first_tile, int tiles) {
 struct TileRows {
   int first, end;
   FA_DEVICE TileRows(const Params& p, int q_tile) : first(q_tile * BLOCK_Q), end(p.len_q) {}
+  FA_DEVICE void store_summands(const Params&, int64_t, float, float) const {}  // for chapter 22
 };
 
 // D = rowsum(dO o O), LSE log2(e), dQ_sum = 0 if there is one, for a tile of one head's queries.
@@ -54,6 +55,7 @@ void preprocess(const Params p, Breaks breaks) {
       }
       store_global(p.LSE_log2 + tile * BLOCK_Q + of_tile, lse);
       store_global(p.D + tile * BLOCK_Q + of_tile, breaks.has(fa::NO_D) ? 0.0f : d);
+      rows.store_summands(p, tile * BLOCK_Q + of_tile, lse, d);
     }
   }
   if (p.dQ_sum == nullptr) return;

@@ -17,6 +17,9 @@ template <class T, int HEAD_DIM, class Breaks>
 void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
   using L = Layout<HEAD_DIM>;
   Params p = ch10::params_of(args);
+  if (args.scale < 1e-30f)
+    throw fa::InputError(
+        "a scale below 1e-30: LSE / scale may overflow; use a scale of 1e-30 or more");
   // LSE, D and the sum of dQ have rows for whole tiles of this chapter.
   // Packed sequences may each fill their last tile in part, see sequence_of.
   const bool packed = args.q_starts != nullptr;
@@ -30,7 +33,8 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
   }
   p.D = p.LSE_log2 + tiles * L::BLOCK_Q;
   p.dQ_sum = p.D + tiles * L::BLOCK_Q;
-  p.turns = reinterpret_cast<int*>(p.dQ_sum + tiles * TILE_ELEMENTS);
+  p.summands = p.dQ_sum + tiles * TILE_ELEMENTS;
+  p.turns = static_cast<int*>(p.summands) + tiles * L::BLOCK_Q * 4;
 
   // Each packed sequence has its own alignment, which the kernel adds.
   const int aligned = packed ? 0 : p.len_kv - p.len_q;
@@ -41,12 +45,12 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
   if ((windowed || packed) && !std::is_empty_v<Breaks>)
     throw fa::InputError("--break: this chapter has its breaks without a window or sequences");
 
-  // Chapter 10's kernel computes D and clears the sum of dQ with its own tile size.
+  // Chapter 10's kernel computes LSE and D and clears the sum of dQ with its own tile size.
   p.q_tiles = q_tiles * (L::BLOCK_Q / ch10::BLOCK_Q);
   Params prepared = p;
   if (breaks.has(fa::DQ_NOT_CLEARED)) prepared.dQ_sum = nullptr;
-  launch(packed ? ch10::preprocess<T, HEAD_DIM, NoBreaks, PackedRows<L::BLOCK_Q>>
-                : ch10::preprocess<T, HEAD_DIM, NoBreaks>,
+  launch(packed ? ch10::preprocess<T, HEAD_DIM, NoBreaks, SummandRows<PackedRows<L::BLOCK_Q>>>
+                : ch10::preprocess<T, HEAD_DIM, NoBreaks, SummandRows<ch10::TileRows>>,
          {.grid = p.batches * p.heads * p.q_tiles, .block = 256}, prepared, NoBreaks{});
   ch10::launch_sinks(prepared);
   p.q_tiles = q_tiles;
@@ -63,19 +67,20 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
                            {stride_bytes(2), 128, stride_bytes(1), stride_bytes(0)},
                            {64, box_rows, HEAD_DIM / 64, 1, 1}, Swizzle::bytes_128);
   };
-  const auto row_map = [&](const float* data) {
-    return make_tensor_map(data, {L::BLOCK_Q, tiles}, {L::ROW_BYTES}, {L::BLOCK_Q, 1},
-                           Swizzle::none);
-  };
+  constexpr int BOXES = L::BLOCK_Q / 64;  // of 64 queries, because a box has at most 256 columns
+  const TensorMap summands_map =
+      make_tensor_map(static_cast<const float*>(p.summands), {256, tiles * BOXES}, {1024},
+                      {256, BOXES}, Swizzle::none);
 
   // [anchor: order]
   // If causal, the tile of keys that most queries see comes first, so that the blocks that run last
-  // are short. Blocks of four heads run side by side and share the L2 cache. Otherwise head by
-  // head.
+  // are short. Blocks of up to four heads run side by side, whose Q, dO and fp32 dQ take at most 32
+  // MB, so that they fit in the L2 cache. Otherwise head by head.
   const bool masked = windowed || p.diagonal != ch10::EVERY_KEY;
+  const int64_t heads_in_L2 = (int64_t{32} << 20) / (int64_t{p.len_q} * HEAD_DIM * 8);
   Order order{.heads_at_once = args.options[0] > 0 ? args.options[0]
-                               : masked            ? 4
-                                                   : 1,
+                               : masked ? static_cast<int>(std::clamp<int64_t>(heads_in_L2, 1, 4))
+                                        : 1,
               .rotation = 0,
               .last_first = false,
               .window_start = windowed ? aligned - static_cast<int>(args.window_left) : NO_START};
@@ -100,7 +105,7 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
   }
   launch(kernel, {.grid = static_cast<int>(blocks), .block = 384, .smem_bytes = L::BYTES},
          map(args.q, L::BLOCK_Q), map(args.k, BLOCK_KV), map(args.v, BLOCK_KV),
-         map(args.d_o, L::BLOCK_Q), row_map(p.LSE_log2), row_map(p.D), map(args.dk, WARPGROUP_KEYS),
+         map(args.d_o, L::BLOCK_Q), summands_map, map(args.dk, WARPGROUP_KEYS),
          map(args.dv, WARPGROUP_KEYS), p, order, breaks);
   launch(packed ? convert_dQ<T, HEAD_DIM, true> : convert_dQ<T, HEAD_DIM, false>,
          {.grid = static_cast<int>(tiles), .block = 2 * L::BLOCK_Q, .smem_bytes = TILE_BYTES}, p);

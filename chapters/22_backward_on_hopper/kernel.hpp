@@ -11,16 +11,18 @@ namespace FA_BACKEND::ch22 {
 template <int HEAD_DIM>
 struct Layout {
   static constexpr int BLOCK_Q = TILE_ELEMENTS / HEAD_DIM;
-  static constexpr int Q_STAGES = 3, dO_STAGES = 2, dS_BUFFERS = 2;
+  static constexpr int Q_STAGES = 2, dO_STAGES = 2, dS_BUFFERS = 2;
   static constexpr uint32_t KV_BYTES = BLOCK_KV * HEAD_DIM * ELEMENT;
   static constexpr uint32_t dS_BYTES = BLOCK_KV * BLOCK_Q * ELEMENT;
   static constexpr uint32_t dQ_HALF_BYTES = TILE_ELEMENTS / 2 * sizeof(float);
-  static constexpr uint32_t ROW_BYTES = BLOCK_Q * sizeof(float);  // one LSE or D per query
+  static constexpr uint32_t SUMMANDS_BYTES = BLOCK_Q * 16;  // LSE and D
   static constexpr uint32_t K = 0, V = K + KV_BYTES, Q = V + KV_BYTES;
   static constexpr uint32_t dO = Q + Q_STAGES * TILE_BYTES, dS = dO + dO_STAGES * TILE_BYTES;
-  static constexpr uint32_t dQ = dS + dS_BUFFERS * dS_BYTES;
-  static constexpr uint32_t LSE = dQ + 2 * dQ_HALF_BYTES, D = LSE + Q_STAGES * ROW_BYTES;
-  static constexpr uint32_t MBARRIERS = D + dO_STAGES * ROW_BYTES;
+  // compute-sanitizer expects that the product with the summands reads twice their bytes. Therefore
+  // they are not the last.
+  static constexpr uint32_t SUMMANDS = dS + dS_BUFFERS * dS_BYTES;
+  static constexpr uint32_t dQ = SUMMANDS + Q_STAGES * SUMMANDS_BYTES;
+  static constexpr uint32_t MBARRIERS = dQ + 2 * dQ_HALF_BYTES;
   static constexpr uint32_t BYTES = MBARRIERS + 2 * (Q_STAGES + dO_STAGES) * 8;
 };
 
@@ -59,8 +61,8 @@ template <class T, int HEAD_DIM, bool DETERMINISTIC, bool WINDOWED, bool PACKED,
 FA_KERNEL FA_LAUNCH_BOUNDS(384, 1)
 void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT const TensorMap K_map,
                     FA_GRID_CONSTANT const TensorMap V_map, FA_GRID_CONSTANT const TensorMap dO_map,
-                    FA_GRID_CONSTANT const TensorMap LSE_map,
-                    FA_GRID_CONSTANT const TensorMap D_map, FA_GRID_CONSTANT const TensorMap dK_map,
+                    FA_GRID_CONSTANT const TensorMap summands_map,
+                    FA_GRID_CONSTANT const TensorMap dK_map,
                     FA_GRID_CONSTANT const TensorMap dV_map, const Params whole,
                     const Order whole_order, Breaks breaks) {
   using L = Layout<HEAD_DIM>;
@@ -74,8 +76,9 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
                               Q.empty + (L::Q_STAGES + L::dO_STAGES) * 8};
   const auto Q_smem = [&](int n) { return smem + L::Q + n % L::Q_STAGES * TILE_BYTES; };
   const auto dO_smem = [&](int n) { return smem + L::dO + n % L::dO_STAGES * TILE_BYTES; };
-  const auto LSE_smem = [&](int n) { return smem + L::LSE + n % L::Q_STAGES * L::ROW_BYTES; };
-  const auto D_smem = [&](int n) { return smem + L::D + n % L::dO_STAGES * L::ROW_BYTES; };
+  const auto summands_smem = [&](int n) {
+    return smem + L::SUMMANDS + n % L::Q_STAGES * L::SUMMANDS_BYTES;
+  };
 
   Work work = Work::of_block(whole, whole_order);
   const Sequence<PACKED, BLOCK_Q> sequence(whole, whole_order, work);
@@ -99,22 +102,21 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
       for (int n = 0; n < count; ++n, at.advance(work)) {
         const int row = sequence.q_start + at.q_tile * BLOCK_Q;
         const int tile = sequence.tile_index(work, at.head, at.q_tile);
-        const uint32_t bytes = TILE_BYTES + L::ROW_BYTES + (n == 0 ? L::KV_BYTES : 0);
+        const uint32_t bytes = TILE_BYTES + (n == 0 ? L::KV_BYTES : 0);
         // K is loaded with the first Q, V with the first dO.
         Q.wait_until_empty(n);
-        mbarrier_arrive_expect_tx(Q.full_of(n), bytes);
+        mbarrier_arrive_expect_tx(Q.full_of(n), bytes + L::SUMMANDS_BYTES);
         if (n == 0)
           tma_load_5d(K_smem, K_map, 0, sequence.kv_start + first_key, 0, work.kv_head, work.batch,
                       Q.full_of(n));
         tma_load_5d(Q_smem(n), Q_map, 0, row, 0, at.head, work.batch, Q.full_of(n));
-        tma_load_2d(LSE_smem(n), LSE_map, 0, tile, Q.full_of(n));
+        tma_load_2d(summands_smem(n), summands_map, 0, tile * (BLOCK_Q / 64), Q.full_of(n));
         dO.wait_until_empty(n);
         mbarrier_arrive_expect_tx(dO.full_of(n), bytes);
         if (n == 0)
           tma_load_5d(V_smem, V_map, 0, sequence.kv_start + first_key, 0, work.kv_head, work.batch,
                       dO.full_of(n));
         tma_load_5d(dO_smem(n), dO_map, 0, row, 0, at.head, work.batch, dO.full_of(n));
-        tma_load_2d(D_smem(n), D_map, 0, tile, dO.full_of(n));
       }
     } else if (warp_index() == 1) {
       // [anchor: add_dQ]
@@ -197,79 +199,40 @@ void backward_tiles(FA_GRID_CONSTANT const TensorMap Q_map, FA_GRID_CONSTANT con
 
     if (count > 0) {
       Place at(work, p);
-      PerQuery<MMAS_Q> LSE, D;
+      Ones ones;
       Operand P_rmem;
       Scores S_rmem, dP_rmem;
-      if constexpr (HEAD_DIM == 128 && std::is_same_v<T, bf16> && !PACKED) {
-        // Forces the zeros to be set before the first wgmma. Set elsewhere, they add 23
-        // instructions to the loop, which costs 2 % of the speed.
-        written_by_wgmma(dK_rmem[0]);
-        written_by_wgmma(dV_rmem[0]);
-        // [anchor: main_loop]
-        Q.wait_until_full(0);
-        LSE.load(LSE_smem(0));
-        multiply_rows<T, HEAD_DIM>(S_rmem, K_rows, Q_smem(0));  // S.T = K @ Q.T
-        wgmma_wait<0>(S_rmem[0]);
-        FA_NO_UNROLL
-        for (int n = 0; n < count; ++n, at.advance(work)) {
-          dO.wait_until_full(n);
-          multiply_rows<T, HEAD_DIM>(dP_rmem, V_rows, dO_smem(n));  // dP.T = V @ dO.T
-          mask(S_rmem, at.q_tile);
-          exponentiate<T>(P_rmem, S_rmem, LSE, p.scale_log2);  // P = exp(scale S - LSE)
-          multiply_weights<T>(dV_rmem, P_rmem, dO_smem(n));    // dV += P.T @ dO
+      // [anchor: main_loop]
+      FA_NO_UNROLL
+      for (int n = 0; n < count; ++n, at.advance(work)) {
+        Q.wait_until_full(n);  // S.T = K @ Q.T - LSE / scale
+        multiply_rows<T, HEAD_DIM>(S_rmem, K_rows, Q_smem(n), ones.LSE, summands_smem(n));
+        dO.wait_until_full(n);  // dP.T = V @ dO.T - D
+        multiply_rows<T, HEAD_DIM>(dP_rmem, V_rows, dO_smem(n), ones.D, summands_smem(n));
+        wgmma_wait<1>(S_rmem[0]);
+        mask(S_rmem, at.q_tile);
+        exponentiate<T>(P_rmem, S_rmem, p.scale_log2);  // P = exp(scale S), in S's registers too
+        Operand dS_rmem;
+        if constexpr (HEAD_DIM == 64) copy(dS_rmem, P_rmem);
+        multiply_weights<T>(dV_rmem, P_rmem, dO_smem(n));  // dV += P.T @ dO
+        wgmma_wait<1>(dP_rmem[0]);
+        // dS = P o dP. With scores of 128 queries, no registers are left for P in fp32.
+        if constexpr (HEAD_DIM == 64)
+          differentiate_softmax<T>(dS_rmem, dP_rmem);
+        else
+          differentiate_softmax<T>(dS_rmem, S_rmem, dP_rmem);
 
-          // S of the next tile is computed while this warpgroup computes dS. D is loaded first,
-          // because a load from shared memory queues after the operands of a wgmma.
-          D.load(D_smem(n));
-          const int next = n + 1 < count ? n + 1 : n;  // S of the last tile is computed twice
-          Q.wait_until_full(next);
-          multiply_rows<T, HEAD_DIM>(S_rmem, K_rows, Q_smem(next));
-          wgmma_wait<1>(dP_rmem[0], dV_rmem[0]);
-          dO.release(n);
-          differentiate_softmax<T>(P_rmem, dP_rmem, D);  // dS = P o (dP - D)
-          LSE.load(LSE_smem(next));
-
-          const uint32_t dS_smem = exchange_dS(n, P_rmem);
-          begin_dQ(dP_rmem, dS_smem);                       // dQ = dS @ K
-          multiply_weights<T>(dK_rmem, P_rmem, Q_smem(n));  // dK += dS.T @ Q
-          wgmma_wait<1>(dP_rmem[0], S_rmem[0]);
-          hand_over_dQ(n, dP_rmem);  // while dK is computed
-          wgmma_wait<0>(dK_rmem[0]);
-          Q.release(n);
-        }
-        // [/anchor: main_loop]
-      } else {
-        // With scores of 128 queries, with fp16, which takes more registers to unpack, or with
-        // packed sequences, no registers are left for S of the next tile. Therefore S and dP are
-        // computed together.
-        FA_NO_UNROLL
-        for (int n = 0; n < count; ++n, at.advance(work)) {
-          Q.wait_until_full(n);
-          LSE.load(LSE_smem(n));
-          multiply_rows<T, HEAD_DIM>(S_rmem, K_rows, Q_smem(n));
-          dO.wait_until_full(n);
-          D.load(D_smem(n));
-          multiply_rows<T, HEAD_DIM>(dP_rmem, V_rows, dO_smem(n));
-          wgmma_wait<1>(S_rmem[0]);
-          mask(S_rmem, at.q_tile);
-          exponentiate<T>(P_rmem, S_rmem, LSE, p.scale_log2);
-          Operand dS_rmem;  // dV's product uses the registers of P until it is complete
-          copy(dS_rmem, P_rmem);
-          multiply_weights<T>(dV_rmem, P_rmem, dO_smem(n));
-          wgmma_wait<1>(dP_rmem[0]);
-          differentiate_softmax<T>(dS_rmem, dP_rmem, D);
-
-          const uint32_t dS_smem = exchange_dS(n, dS_rmem);
-          float dQ_rmem[1][8][4];
-          begin_dQ(dQ_rmem, dS_smem);
-          multiply_weights<T>(dK_rmem, dS_rmem, Q_smem(n));
-          wgmma_wait<1>(dV_rmem[0], dQ_rmem[0]);
-          dO.release(n);
-          hand_over_dQ(n, dQ_rmem);
-          wgmma_wait<0>(dK_rmem[0]);
-          Q.release(n);
-        }
+        const uint32_t dS_smem = exchange_dS(n, dS_rmem);
+        float dQ_rmem[1][8][4];
+        begin_dQ(dQ_rmem, dS_smem);                        // dQ = dS @ K
+        multiply_weights<T>(dK_rmem, dS_rmem, Q_smem(n));  // dK += dS.T @ Q
+        wgmma_wait<1>(dV_rmem[0], dQ_rmem[0]);
+        dO.release(n);
+        hand_over_dQ(n, dQ_rmem);  // while dK is computed
+        wgmma_wait<0>(dK_rmem[0]);
+        Q.release(n);
       }
+      // [/anchor: main_loop]
     }
 
     // Both consumers have read all of K and V, so that each may overwrite its half of them.

@@ -21,18 +21,26 @@ constexpr int TILE_ELEMENTS = 8192;
 constexpr uint32_t TILE_BYTES = TILE_ELEMENTS * ELEMENT;
 constexpr int WARPGROUP_KEYS = 64;
 
-// Starts C.T = A @ B.T   [64, 8 MMAS_Q], summed over HEAD_DIM: S.T = K @ Q.T, dP.T = V @ dO.T.
+// [anchor: multiply_rows]
+// Starts C.T = A @ B.T + the summands of each query   [64, 8 MMAS_Q], summed over HEAD_DIM:
+// S.T = K @ Q.T - LSE / scale, dP.T = V @ dO.T - D.
 template <class T, int HEAD_DIM, int MMAS_Q>
 FA_DEVICE void multiply_rows(float (&C_rmem)[1][MMAS_Q][4],
-                             uint32_t A_smem,    // this warpgroup's rows of K or V
-                             uint32_t B_smem) {  // Q or dO
+                             uint32_t A_smem,  // this warpgroup's rows of K or V
+                             uint32_t B_smem,  // Q or dO
+                             uint32_t (&ones)[4], uint32_t summands_smem) {
   using ATile = Tile<BLOCK_KV>;
   using BTile = Tile<MMAS_Q * MMA_N>;
   wgmma_fence();
+  // 16 bytes per query are 8 values of k. The other 8, by which A multiplies with zeros, are read
+  // from the same bytes (0 bytes away). The summands are bf16 for both types.
+  wgmma<bf16, Major::k>(C_rmem[0], ones, wgmma_descriptor(summands_smem, 0, 128, Swizzle::none),
+                        false);
   for (int mma_d = 0; mma_d < HEAD_DIM / MMA_K; ++mma_d)
-    wgmma<T>(C_rmem[0], ATile::columns(A_smem, mma_d), BTile::columns(B_smem, mma_d), mma_d > 0);
+    wgmma<T>(C_rmem[0], ATile::columns(A_smem, mma_d), BTile::columns(B_smem, mma_d), true);
   wgmma_commit();
 }
+// [/anchor: multiply_rows]
 
 // Starts C += A @ B   [64, HEAD_DIM], summed over the tile's queries: dV += P.T @ dO, dK += dS.T @
 // Q. A is in registers.
@@ -68,45 +76,46 @@ FA_DEVICE void multiply_keys(float (&dQ_rmem)[1][8][4], uint32_t dS_smem, uint32
 }
 // [/anchor: multiply_keys]
 
-// LSE log2(e), or D, of a tile of queries. A lane's scores belong to two queries of each 8, and
-// each lane loads the values of all its queries. At head size 64 these are too many for the
-// registers, so each lane loads an eighth of them and shuffles the rest.
-template <int MMAS_Q>
-struct PerQuery {
-  static constexpr bool SHUFFLED = MMAS_Q > 8;
-  float values[SHUFFLED ? MMAS_Q / 8 : MMAS_Q][2];
-
-  FA_DEVICE void load(uint32_t smem) {
-    for (auto& pair : values) {
-      const int i = static_cast<int>(&pair - values);
-      const int query = SHUFFLED ? i * 64 + lane_index() * 2 : i * MMA_N + lane_index() % 4 * 2;
-      const auto loaded = load_shared<ch10::Pair>(smem + query * sizeof(float));
-      pair[0] = loaded.x;
-      pair[1] = loaded.y;
-    }
+// [anchor: summands]
+// Returns what the products of S and dP add for a query: -LSE / scale and -D, each as three bf16
+// numbers whose sum has the 24 bits of an fp32. P is 0 where LSE is inf.
+FA_DEVICE ch10::Chunk summands_of(float LSE_log2, float D, float scale_log2) {
+  constexpr float LOWEST = -3.38953139e38f;  // of a bf16, because 0 * inf would be NaN
+  float rest[2] = {LSE_log2 == -NEG_INF ? LOWEST : -LSE_log2 / scale_log2, -D};
+  uint32_t pieces[6];
+  for (int i = 0; i < 6; ++i) {
+    pieces[i] = pack<bf16>(rest[i / 3], 0.0f);
+    rest[i / 3] -= unpack_low<bf16>(pieces[i]);
   }
-  // Returns the value of query 8 mma_q + 2 (lane % 4) + odd.
-  FA_DEVICE float at(int mma_q, int odd) const {
-    if constexpr (SHUFFLED)
-      return shfl(values[mma_q / 8][odd], mma_q % 8 * 4 + lane_index() % 4);
-    else
-      return values[mma_q][odd];
+  return {
+      {pieces[0] | pieces[1] << 16, pieces[2] | pieces[3] << 16, pieces[4] | pieces[5] << 16, 0}};
+}
+
+// Operand A of that step has ones for the three summands of LSE, k = 0, 1, 2, or those of D, k = 3,
+// 4, 5. A lane has k = 2 (lane % 4) and the next one of two rows, which are equal.
+struct Ones {
+  uint32_t LSE[4] = {}, D[4] = {};
+
+  FA_DEVICE Ones() {
+    constexpr uint32_t LOW = 0x3f80, HIGH = LOW << 16;  // 1 in bf16
+    const int k = lane_index() % 4 * 2;
+    LSE[0] = LSE[1] = k == 0 ? LOW | HIGH : k == 2 ? LOW : 0;
+    D[0] = D[1] = k == 2 ? HIGH : k == 4 ? LOW | HIGH : 0;
   }
 };
+// [/anchor: summands]
 
-// P = exp(scale S - LSE), rounded, as operand A.
+// P = exp(scale S), with LSE subtracted in S already. P replaces S, and rounded it is operand A.
 template <class T, int MMAS_Q>
-FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q / 2][1][4],
-                            const float (&S_rmem)[1][MMAS_Q][4], const PerQuery<MMAS_Q>& LSE,
+FA_DEVICE void exponentiate(uint32_t (&P_rmem)[MMAS_Q / 2][1][4], float (&S_rmem)[1][MMAS_Q][4],
                             float scale_log2) {
-  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q) {
-    const float even = LSE.at(mma_q, 0), odd = LSE.at(mma_q, 1);
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
     for (int half = 0; half < 2; ++half) {  // key lane/4, then key lane/4 + 8
-      const float* s = &S_rmem[0][mma_q][half * 2];
-      P_rmem[mma_q / 2][0][mma_q % 2 * 2 + half] =
-          pack<T>(exp2(fma(s[0], scale_log2, -even)), exp2(fma(s[1], scale_log2, -odd)));
+      float* s = &S_rmem[0][mma_q][half * 2];
+      s[0] = exp2(s[0] * scale_log2);
+      s[1] = exp2(s[1] * scale_log2);
+      P_rmem[mma_q / 2][0][mma_q % 2 * 2 + half] = pack<T>(s[0], s[1]);
     }
-  }
 }
 
 template <int MMAS_K>
@@ -115,19 +124,28 @@ FA_DEVICE void copy(uint32_t (&to)[MMAS_K][1][4], const uint32_t (&from)[MMAS_K]
     for (int i = 0; i < 4; ++i) to[mma_k][0][i] = from[mma_k][0][i];
 }
 
-// dS = P o (dP - D), with the rounded P. dS is rounded as well and replaces P.
+// dS = P o dP, rounded, with D subtracted in dP already.
+template <class T, int MMAS_Q>
+FA_DEVICE void differentiate_softmax(uint32_t (&dS_rmem)[MMAS_Q / 2][1][4],
+                                     const float (&P_rmem)[1][MMAS_Q][4],
+                                     const float (&dP_rmem)[1][MMAS_Q][4]) {
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
+    for (int half = 0; half < 2; ++half) {
+      const float* p = &P_rmem[0][mma_q][half * 2];
+      const float* dp = &dP_rmem[0][mma_q][half * 2];
+      dS_rmem[mma_q / 2][0][mma_q % 2 * 2 + half] = pack<T>(p[0] * dp[0], p[1] * dp[1]);
+    }
+}
+// The same with the rounded P, which dS replaces.
 template <class T, int MMAS_Q>
 FA_DEVICE void differentiate_softmax(uint32_t (&P_rmem)[MMAS_Q / 2][1][4],
-                                     const float (&dP_rmem)[1][MMAS_Q][4],
-                                     const PerQuery<MMAS_Q>& D) {
-  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q) {
-    const float even = D.at(mma_q, 0), odd = D.at(mma_q, 1);
+                                     const float (&dP_rmem)[1][MMAS_Q][4]) {
+  for (int mma_q = 0; mma_q < MMAS_Q; ++mma_q)
     for (int half = 0; half < 2; ++half) {
       uint32_t& p = P_rmem[mma_q / 2][0][mma_q % 2 * 2 + half];
       const float* dp = &dP_rmem[0][mma_q][half * 2];
-      p = pack<T>(unpack_low<T>(p) * (dp[0] - even), unpack_high<T>(p) * (dp[1] - odd));
+      p = pack<T>(unpack_low<T>(p) * dp[0], unpack_high<T>(p) * dp[1]);
     }
-  }
 }
 
 // Sets the scores of keys before the window to -inf. `first_seen` is the first key that the tile's

@@ -79,6 +79,16 @@ struct PackedRows {
   }
 };
 
+// Also stores the summands of each row.
+template <class RowsOfTile>
+struct SummandRows : RowsOfTile {
+  FA_DEVICE SummandRows(const Params& p, int q_tile) : RowsOfTile(p, q_tile) {}
+  FA_DEVICE void store_summands(const Params& p, int64_t row, float LSE_log2, float D) const {
+    store_global(static_cast<ch10::Chunk*>(p.summands) + row,
+                 summands_of(LSE_log2, D, p.scale_log2));
+  }
+};
+
 // The part of the tensors that a block sees, which is all rows or those of a packed sequence. `p`
 // and `order` are those of the sequence.
 template <bool PACKED, int BLOCK_Q>
@@ -177,6 +187,7 @@ struct Turn {
     }
     held = p.turns + tile;
     held_turn = turn_of(q_tile);
+    if (order.rotation == 1) end();  // the next block comes to this tile one iteration later
   }
   FA_DEVICE void end() {
     tma_store_wait<0>();

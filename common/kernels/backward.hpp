@@ -29,13 +29,13 @@ struct BackwardArgs {
 // Queries per tile in which dQ is summed. Chapter 22 uses twice as many at head size 64.
 constexpr int64_t BACKWARD_TILE_Q = 64;
 
-// Returns the floats that a backward pass needs as workspace, which are two per row of Q, dQ in
-// fp32, and a counter per tile of dQ. `sequences` is the number of packed sequences, or 0; each may
-// fill its last tile in part.
+// Returns the floats that a backward pass needs as workspace, which are six per row of Q (LSE, D,
+// and in chapter 22 both as 16 bytes), dQ in fp32, and a counter per tile of dQ. `sequences` is the
+// number of packed sequences, or 0; each may fill its last tile in part.
 constexpr int64_t backward_workspace(const Shape& shape, int64_t sequences = 0) {
   const int64_t pairs = (shape.q + 2 * BACKWARD_TILE_Q - 1) / (2 * BACKWARD_TILE_Q) + sequences;
   const int64_t tiles = shape.batch * shape.heads * pairs * 2;
-  return tiles * (BACKWARD_TILE_Q * (2 + (shape.dim <= 64 ? 64 : 128)) + 1);
+  return tiles * (BACKWARD_TILE_Q * (6 + (shape.dim <= 64 ? 64 : 128)) + 1);
 }
 
 }  // namespace fa

@@ -28,33 +28,34 @@ const in_flight = ({ products }, now) => products.filter(({ given, known }) => g
 function doing(run, lane, now) {
   const { steps } = run.lanes[lane], step = step_at(steps, now)
   if (!step) return 'has ended'
-  const { kind, tile, half, buffer, product, names, row } = step, { name, matrix } = run.buffers[buffer] ?? {}
+  const { kind, tile, half, buffer, product, names } = step, { name, matrix } = run.buffers[buffer] ?? {}
   const flight = in_flight(run.lanes[lane], now)
   const halves = run.buffers.filter(({ matrix }) => matrix === 'dQ')[half ?? lane - 2]
   const red = halves && conflicts_of(halves).some(([from, to]) => from <= now && now <= to)
+  const own = halves?.fills.find((fill) => fill.tile === tile), early = own?.reads[0][0] <= own?.stored
   return {
-    ask: () => `requests ${matrix}${tile} and its ${matrix === 'Q' ? 'LSE' : 'D'}`,
+    ask: () => `requests ${matrix}${tile}${matrix === 'Q' ? ' with its LSE and D' : ''}`,
     empty: () => `waits until ${name} is empty`,
     full: () => `waits for ${matrix}${tile}`,
     issue: () => `issues ${product}${tile}`,
     products: () => `waits for ${names.join(' and ')}`,
     P: () => `computes P${tile}`,
     dS: () => `computes dS${tile}`,
-    load: () => `loads ${row} of tile ${tile}`,
     store_dS: () => `stores its part of dS${tile}`,
     meet: () => 'waits for the other consumer',
     read: () => `waits until its half of dQ${tile} has been read`,
-    store_dQ: () => red ? `stores dQ${tile} while dQ${tile - 1} may be read` : `stores its half of dQ${tile}`,
+    store_dQ: () => early ? `stores dQ${tile}, perhaps too late`
+      : red ? `stores dQ${tile} while dQ${tile - 1} may be read` : `stores its half of dQ${tile}`,
     store: () => 'stores dV and dK',
     stored: () => `waits until consumer ${half} has stored dQ${tile}`,
-    add: () => `issues the addition of half ${half} of dQ${tile}${red ? ', not stored yet' : ''}`,
+    add: () => `issues the addition of half ${half} of dQ${tile}${early ? ', not stored yet' : ''}`,
     engine: () => half === 'all' ? 'waits until all additions are complete' : `waits until half ${half} of dQ has been read`,
   }[kind]() + (flight.length ? `; in flight ${named(flight)}` : '')
 }
 
 // ---- drawing ----
 const WAITS = ['empty', 'full', 'products', 'meet', 'read', 'stored', 'engine']
-const CLASS = { issue: ['muted', 5], load: ['f', 4], P: ['soft-d', 1], dS: ['soft-d', 1], store_dS: ['d', 3],
+const CLASS = { issue: ['muted', 5], P: ['soft-d', 1], dS: ['soft-d', 1], store_dS: ['d', 3],
   store_dQ: ['b', 3], store: ['muted', 3], add: ['b', 1] }
 const WORDS = { P: ({ tile }) => `P${tile}`, dS: ({ tile }) => `dS${tile}`, empty: ({ name }) => name,
   products: ({ names }) => names.join(' '), stored: ({ tile, half }) => `dQ${tile}, half ${half}`, meet: () => 'dS' }
@@ -110,10 +111,9 @@ function draw_buffer({ run, state, seen, x, unit, right, wide }, buffer, y) {
 function draw_legend(broken, width, y) {
   const box = (name, top = 1, height = 12) => rect(0, top, 14, height, { class: name })
   return flow_marks([
-    [20, 'requests Q, LSE', box('a')], [20, 'requests dO, D', box('c')],
+    [20, 'requests Q, LSE, D', box('a')], [20, 'requests dO', box('c')],
     [20, 'waits', box('cell')],
     [20, 'issues a product', box('muted', 4, 6)],
-    [20, 'loads LSE or D', box('f', 3, 8)],
     [20, 'computes P or dS', box('soft-d')],
     [20, 'stores dS', box('d', 2, 10)],
     [20, 'stores dQ, adds dQ', box('b', 2, 10)],
@@ -131,10 +131,10 @@ export default {
   data: (logs) => Object.fromEntries(Object.entries(logs).map(([broken, log]) => [broken, reduce(log)])),
   stills: {
     'chapters/22_backward_on_hopper/figures/backward_roles.svg': {},
-    'chapters/22_backward_on_hopper/figures/adding_dq.svg': { step: 45 },
-    'chapters/22_backward_on_hopper/figures/dq_overwritten.svg': { broken: 'dq-overwritten', step: 71 },
+    'chapters/22_backward_on_hopper/figures/adding_dq.svg': { step: 35 },
+    'chapters/22_backward_on_hopper/figures/dq_overwritten.svg': { broken: 'dq-overwritten', step: 57 },
   },
-  initial: () => ({ broken: '', step: 21 }),
+  initial: () => ({ broken: '', step: 15 }),
 
   controls: (data, state) => [
     { key: 'broken', type: 'choice', label: 'break', options: Object.entries(BREAKS) },

@@ -6,7 +6,7 @@ import { consumers_of, hazards_of, mine_of } from './roles_log.js'
 
 // The drawn length of a step. It is not measured, because the log has an order but no times. A wait
 // whose condition holds already has no length.
-const LENGTH = { ask: 1, issue: 1, load: 1, P: 3, dS: 3, store_dS: 1, store_dQ: 2, add: 1, engine: 2, store: 3,
+const LENGTH = { ask: 1, issue: 1, P: 3, dS: 3, store_dS: 1, store_dQ: 2, add: 1, engine: 2, store: 3,
   product: 3 }
 const MEET = 1, STORED = 2, READ = 4  // the named barriers of kernel.hpp
 
@@ -35,7 +35,7 @@ function buffers_of(events, is_dS) {
 }
 
 // Returns the steps of a warp, and its products, each a group of wgmma. P and dS are computed without
-// events, P before the product dV and dS after dO has been released.
+// events, P before the product dV and dS when dP is complete.
 function steps_of_warp(events, buffers, product_of) {
   const steps = [], products = [], now = {}  // now is the tile of Q and of dO that was waited for last
   const count = (kind, half) => steps.filter((step) => step.kind === kind && step.half === half).length
@@ -54,25 +54,18 @@ function steps_of_warp(events, buffers, product_of) {
       add(event, { kind: 'full', buffer, phase, tile })
     }
     if (kind === 'mbarrier_arrive' && bytes) add(event, { kind: 'ask', buffer, phase, tile })
-    if (kind === 'mbarrier_arrive' && !bytes) {
-      extend({ arrives: phase, buffer })
-      if (matrix === 'dO') add(event, { kind: 'dS', tile })
-    }
-    if (kind === 'load_shared' && before !== 'load_shared') {
-      const loads = steps.filter(({ kind }) => kind === 'load').length
-      add(event, { kind: 'load', row: loads % 2 ? 'D' : 'LSE', tile: Math.min(loads >> 1, now.Q) })
-    }
+    if (kind === 'mbarrier_arrive' && !bytes) extend({ arrives: phase, buffer })
     if (kind === 'wgmma' && before === 'fence') {
-      const { product, buffer, of } = product_of(event), tile = now[of]
+      const { product, buffer, of } = product_of(event, events[i + 1]), tile = now[of]
       if (product === 'dV') add(event, { kind: 'P', tile })
       add(event, { kind: 'issue', product, tile })
-      products.push({ product, tile, buffer, order, kind: 'product', after: [steps.at(-1)],
-        again: products.some((other) => other.product === product && other.tile === tile) })
+      products.push({ product, tile, buffer, order, kind: 'product', after: [steps.at(-1)] })
     }
     if (kind === 'wait' && event.pending_groups !== undefined) {
       const until = products.slice(0, products.length - event.pending_groups).filter(({ known_at }) => !known_at)
       add(event, { kind: 'products', names: until.map(({ product, tile }) => `${product}${tile}`), until })
       for (const product of until) product.known_at = steps.at(-1)
+      for (const { product, tile } of until) if (product === 'dP') add(event, { kind: 'dS', tile })
     }
     const at_end = last?.kind === 'store'
     if (kind === 'barrier' && barrier === MEET) add(event, { kind: 'meet', nth: count('meet') })
@@ -85,7 +78,7 @@ function steps_of_warp(events, buffers, product_of) {
     if (kind === 'barrier_arrive' && barrier < READ) extend({ stored: barrier - STORED })
     if (kind === 'barrier_arrive' && barrier >= READ) extend({ frees: [...last.frees ?? [], barrier - READ] })
     if (kind === 'store_shared' && before !== 'store_shared' && !at_end) {
-      const which = last.kind === 'load' ? 'store_dS' : last.kind === 'meet' ? 'store' : 'store_dQ'
+      const which = last.kind === 'dS' ? 'store_dS' : last.kind === 'meet' ? 'store' : 'store_dQ'
       add(event, { kind: which, tile: count(which) })
     }
     if (kind === 'tma_store' && event.source.startsWith('workspace')) {
@@ -153,10 +146,12 @@ export function reduce(log) {
   const is_dS = ({ a }) => a !== undefined && !at(a.shared_address)
   const buffers = buffers_of(events, is_dS)
   const buffer_at = (address) => buffers.findIndex(({ at, bytes = 1 }) => at <= address && address < at + bytes)
-  const product_of = ({ a, b }) => {
+  // The first wgmma of S and dP adds LSE or D.
+  const product_of = ({ a, b }, next) => {
     if (is_dS({ a })) return { product: 'dQ', buffer: buffer_at(a.shared_address), of: 'dO' }
-    const of = matrix_of(at(b.shared_address)), buffer = buffer_at(b.shared_address)
-    if (a) return { product: of === 'Q' ? 'S' : 'dP', buffer, of }
+    const { shared_address } = next.a ? next.b : b
+    const of = matrix_of(at(shared_address)), buffer = buffer_at(shared_address)
+    if (next.a) return { product: of === 'Q' ? 'S' : 'dP', buffer, of }
     return { product: of === 'Q' ? 'dK' : 'dV', buffer, of: 'dO' }
   }
   const producer = boxes[0].warp, adding = events.find(({ kind }) => kind === 'tma_store').warp
@@ -169,7 +164,7 @@ export function reduce(log) {
   return { end, hazards: hazards_of(log, warps, lanes.map(({ steps }) => steps)),
     buffers: buffers.map((each, i) => ({ matrix: each.matrix, name: each.name, fills: fills_of(each, i, lanes, end) })),
     lanes: lanes.map(({ steps, products }) => ({ steps: steps.map(kept), products: products.map(
-      ({ product, tile, again, from, to, after, known_at }) => ({ product, tile, again, from, to,
+      ({ product, tile, from, to, after, known_at }) => ({ product, tile, from, to,
         given: after[0].from, known: known_at.to })) })) }
 }
 

@@ -16,7 +16,7 @@ import { numbers_in } from './drawing.mjs'
 const logs = Object.fromEntries(Object.entries(figure.sources)
   .map(([key, command]) => [key, output_of(command)]))
 const data = figure.data(logs)
-const TILES = 4, CONSUMERS = [2, 3], Q_STAGES = 3, dO_STAGES = 2
+const TILES = 4, CONSUMERS = [2, 3], STAGES = 2
 const BROKEN = ['dq-overwritten', 'reduce-before-landed']
 const drawn = (broken, step, width = WIDE) => numbers_in(figure.draw(data, { broken, step }, width))
 const find = (run, lane, kind, more = {}) => run.lanes[lane].steps.filter((step) => step.kind === kind
@@ -25,8 +25,8 @@ const find = (run, lane, kind, more = {}) => run.lanes[lane].steps.filter((step)
 // The mbarriers are 8 bytes each: full and empty of Q's ring, then of dO's (kernel.hpp, Layout).
 function mbarrier_at(log, mbarrier) {
   const first = log.events.find(({ kind }) => kind === 'mbarrier').mbarrier
-  return [...['full', 'empty'].flatMap((what) => [0, 1, 2].map((i) => `Q ${i} ${what}`)),
-    ...['full', 'empty'].flatMap((what) => [0, 1].map((i) => `dO ${i} ${what}`))][(mbarrier - first) / 8]
+  return ['Q', 'dO'].flatMap((matrix) => ['full', 'empty'].flatMap((what) =>
+    [0, 1].map((i) => `${matrix} ${i} ${what}`)))[(mbarrier - first) / 8]
 }
 
 test('the log: which phase the producer and the consumers wait for, and where they arrive', () => {
@@ -34,15 +34,12 @@ test('the log: which phase the producer and the consumers wait for, and where th
     const seen = (warp) => log.events.filter((event) => event.warp === warp
       && ['mbarrier_wait', 'mbarrier_arrive'].includes(event.kind))
       .map(({ kind, mbarrier, phase }) => `${kind.slice(9)} ${mbarrier_at(log, mbarrier)} ${phase}`)
-    const tiles = [...Array(TILES).keys()], Q = (n) => [n % Q_STAGES, Math.floor(n / Q_STAGES)]
-    const dO = (n) => [n % dO_STAGES, Math.floor(n / dO_STAGES)]
-    assert.deepEqual(seen(0), tiles.flatMap((n) => [['Q', ...Q(n)], ['dO', ...dO(n)]]).flatMap(([matrix, i, phase]) =>
-      [`wait ${matrix} ${i} empty ${phase - 1}`, `arrive ${matrix} ${i} full ${phase}`]), broken)
+    const tiles = [...Array(TILES).keys()].map((n) => [n % STAGES, Math.floor(n / STAGES)])
+    assert.deepEqual(seen(0), tiles.flatMap(([i, phase]) => ['Q', 'dO'].flatMap((matrix) =>
+      [`wait ${matrix} ${i} empty ${phase - 1}`, `arrive ${matrix} ${i} full ${phase}`])), broken)
     for (const warp of [4, 8]) {
-      const name = ([i, phase], matrix, what) => `${matrix} ${i} ${what} ${phase}`
-      assert.deepEqual(seen(warp), [`wait ${name(Q(0), 'Q', 'full')}`, ...tiles.flatMap((n) => [
-        `wait ${name(dO(n), 'dO', 'full')}`, `wait ${name(Q(Math.min(n + 1, TILES - 1)), 'Q', 'full')}`,
-        `arrive ${name(dO(n), 'dO', 'empty')}`, `arrive ${name(Q(n), 'Q', 'empty')}`])], `${broken}, warp ${warp}`)
+      assert.deepEqual(seen(warp), tiles.flatMap(([i, phase]) => [`wait Q ${i} full ${phase}`, `wait dO ${i} full ${phase}`,
+        `arrive dO ${i} empty ${phase}`, `arrive Q ${i} empty ${phase}`]), `${broken}, warp ${warp}`)
     }
   }
 })
@@ -51,12 +48,11 @@ test('the lanes: each has the steps of its program in order, and none begins bef
   for (const [broken, run] of Object.entries(data)) {
     const order = (lane) => run.lanes[lane].steps.map(({ kind, product, half, names }) =>
       [kind, product ?? half ?? names?.map((name) => name.slice(0, -1)).join('+')].filter((word) => word !== undefined).join(' '))
-    const tile = (n) => ['full', 'issue dP', 'P', 'issue dV', 'load', 'full', 'issue S', 'products dP+dV', 'dS', 'load',
-      'store_dS', 'meet', 'issue dQ', 'issue dK', 'products S+dQ', ...n ? ['read'] : [], 'store_dQ', 'products dK']
+    const tile = (n) => ['full', 'issue S', 'full', 'issue dP', 'products S', 'P', 'issue dV', 'products dP', 'dS',
+      'store_dS', 'meet', 'issue dQ', 'issue dK', 'products dV+dQ', ...n ? ['read'] : [], 'store_dQ', 'products dK']
     for (const lane of CONSUMERS) {
       assert.deepEqual(order(lane).map((word) => word.replace(/^read \d/, 'read')),
-        ['full', 'load', 'issue S', 'products S', ...[0, 1, 2, 3].flatMap(tile), 'meet', 'store'], broken)
-      assert.deepEqual(run.lanes[lane].products.filter(({ again }) => again).map(({ product, tile }) => product + tile), ['S3'])
+        [...[0, 1, 2, 3].flatMap(tile), 'meet', 'store'], broken)
     }
     const add = (half) => broken === BROKEN[1] ? [`add ${half}`, `stored ${half}`] : [`stored ${half}`, `add ${half}`]
     assert.deepEqual(order(1), [...[0, 1, 2, 3].flatMap((n) => [...add(0), ...add(1),
@@ -93,29 +89,31 @@ test('the waits: none is over before that for which it waits', () => {
         wait.phase < 0 ? 0 : CONSUMERS.length)
     }
     for (const wait of find(run, 1, 'stored')) after(wait, find(run, wait.half + 2, 'store_dQ', { tile: wait.tile }), 1)
-    assert.equal(checked, 2 * (9 + 3 + 13 + 5) + 8 + 8, broken)
+    assert.equal(checked, 2 * (8 + 3 + 16 + 5) + 8 + 8, broken)
   }
 })
 
-test('the products: S of the next tile is in flight while dS is computed, and the tensor cores do one at a time', () => {
+test('the products: one is in flight while P, dS and dQ are made, and the tensor cores do one at a time', () => {
   const run = data['']
   for (const lane of CONSUMERS) {
-    for (let tile = 0; tile + 1 < TILES; tile++) {
-      const [{ from, to }] = find(run, lane, 'dS', { tile })
-      const S = run.lanes[lane].products.find((each) => each.product === 'S' && each.tile === tile + 1)
-      assert.ok(S.given < from && to < S.known, `consumer ${lane - 2}, tile ${tile}`)
-      assert.match(drawn('', from)[`doing_${lane}`], new RegExp(`computes dS${tile}; in flight S${tile + 1}$`))
+    for (let tile = 0; tile < TILES; tile++) {
+      for (const [kind, under] of [['P', 'dP'], ['dS', 'dV'], ['store_dQ', 'dK']]) {
+        const [{ from, to }] = find(run, lane, kind, { tile })
+        const each = run.lanes[lane].products.find((one) => one.product === under && one.tile === tile)
+        assert.ok(each.given < from && to < each.known, `consumer ${lane - 2}, ${kind}, tile ${tile}`)
+        assert.match(drawn('', from)[`doing_${lane}`], new RegExp(`; in flight ${under}${tile}$`))
+      }
     }
   }
   const all = CONSUMERS.flatMap((lane) => run.lanes[lane].products).sort((one, other) => one.from - other.from)
-  assert.equal(all.length, 2 * (5 * TILES + 1))
+  assert.equal(all.length, 2 * 5 * TILES)
   all.slice(1).forEach((product, i) => assert.ok(product.from > all[i].to))
   for (const { given, from, to, known } of all) assert.ok(given < from && to < known)
 })
 
 test('the buffers: every tile in its place, one after the other, and read while it is there', () => {
   const run = data['']
-  const wanted = { 'Q 0': [0, 3], 'Q 1': [1], 'Q 2': [2], 'dO 0': [0, 2], 'dO 1': [1, 3], 'dS 0': [0, 2], 'dS 1': [1, 3],
+  const wanted = { 'Q 0': [0, 2], 'Q 1': [1, 3], 'dO 0': [0, 2], 'dO 1': [1, 3], 'dS 0': [0, 2], 'dS 1': [1, 3],
     'dQ half 0': [0, 1, 2, 3], 'dQ half 1': [0, 1, 2, 3] }
   assert.deepEqual(Object.fromEntries(run.buffers.map(({ name, fills }) => [name, fills.map(({ tile }) => tile)])), wanted)
   for (const { name, fills } of Object.values(data).flatMap(({ buffers }) => buffers)) {
@@ -123,8 +121,7 @@ test('the buffers: every tile in its place, one after the other, and read while 
   }
   for (const { name, matrix, fills } of run.buffers) {
     for (const { from, to, tile, reads } of fills) {
-      const again = matrix === 'Q' && tile === TILES - 1
-      assert.equal(reads.length, { Q: again ? 6 : 4, dO: 4, dS: 2, dQ: 1 }[matrix], name)
+      assert.equal(reads.length, { Q: 4, dO: 4, dS: 2, dQ: 1 }[matrix], name)
       for (const read of reads) assert.ok(from < read[0] && read[1] <= to, `${name}, tile ${tile}: ${read}`)
     }
     assert.deepEqual(conflicts_of({ fills }), [])
@@ -147,7 +144,7 @@ test('broken: the program’s hazard, at the add and the store, and in words', (
     const said = broken === BROKEN[0] ? [consumer, steps[consumer], 'stores dQ1 while dQ0 may be read']
       : [1, steps[1], `issues the addition of half ${half} of dQ0, not stored yet`]
     assert.ok(drawn(broken, said[1].from)[`doing_${said[0]}`].includes(said[2]))
-    for (const buffer of run.buffers.slice(7)) {
+    for (const buffer of run.buffers.slice(6)) {
       const found = conflicts_of(buffer)
       assert.ok(found.length > 0, `${broken}, ${buffer.name}`)
       for (const [from, to] of found) assert.ok(from <= to && to < run.end)
@@ -172,19 +169,19 @@ test('backward_roles on the page: steps, breaks, pointing', () => with_browser(a
   for (const width of [1280, 390]) {
     const page = await open('/chapters/22_backward_on_hopper/4-loop.html', { width })
     const shown = await figure_on(page, 'backward_roles')
-    for (const step of [0, 21, 120]) {
+    for (const step of [0, 15, 120]) {
       await shown.slide('step', step)
       assert.deepEqual(await shown.values(), drawn('', step, width < 500 ? NARROW : WIDE))
     }
-    await shown.slide('step', 21)
-    assert.match(await shown.words(), /consumer 0 computes dS0; in flight S1; consumer 1 waits for dP0 and dV0/)
+    await shown.slide('step', 15)
+    assert.match(await shown.words(), /consumer 0 computes dS0; in flight dV0; consumer 1 waits for dP0/)
     await shown.point('fill:0:0')
-    assert.match(await shown.words(), /Q0 takes Q 0 from step 1 to 45\. It is read by S0 of consumer 0 in steps 5 to 7/)
+    assert.match(await shown.words(), /Q0 takes Q 0 from step 1 to 34\. It is read by S0 of consumer 0 in steps 4 to 6/)
     await shown.choose('broken', 'dq-overwritten')
-    await shown.slide('step', 71)
+    await shown.slide('step', 57)
     assert.match(await shown.words(), /consumer 0 stores dQ1 while dQ0 may be read.*Found: .*overwrite_while_read/)
     await shown.drag([0.3, 0.2], [0.6, 0.2])
-    assert.doesNotMatch(await shown.words(), /Step 71/)
+    assert.doesNotMatch(await shown.words(), /Step 57/)
     assert.deepEqual(page.complaints, [])
   }
 }))

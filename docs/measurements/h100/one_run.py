@@ -189,16 +189,17 @@ def backward_runs(shape, causal, dtype):
     grads = [torch.full_like(x, float("nan")) for x in (q, k, v)]
     batch, heads, length, dim = shape
     tensors = [x.detach() for x in (q, k, v)]
-    runs["ch22"] = call_of(lib.run, (work, grads, o, lse, do, tensors), *pointers(*tensors, o, do, lse, *grads, work),
-                           *map(I64, (batch, heads, heads, length, length, dim)), ctypes.c_float(dim ** -0.5),
-                           int(causal), int(dtype == torch.float16), 0)
-    gradients["ch22"] = grads
+    for deterministic, name in enumerate(("ch22", "ch22 deterministic")):
+        runs[name] = call_of(lib.run, (work, grads, o, lse, do, tensors), *pointers(*tensors, o, do, lse, *grads, work),
+                             *map(I64, (batch, heads, heads, length, length, dim)), ctypes.c_float(dim ** -0.5),
+                             int(causal), int(dtype == torch.float16), deterministic)
+        gradients[name] = grads
     for name, backend in (("cuDNN", SDPBackend.CUDNN_ATTENTION), ("FA2", SDPBackend.FLASH_ATTENTION)):
         with sdpa_kernel(backend):
             out = F.scaled_dot_product_attention(q, k, v, is_causal=causal)
         runs[name] = lambda out=out: torch.autograd.grad(out, (q, k, v), do, retain_graph=True)
-    if LIBFA3 and dtype == torch.bfloat16 and dim == 128 and hasattr(LIBFA3, "fa3_backward"):
-        tile = 64 if causal else 80
+    if LIBFA3 and dtype == torch.bfloat16 and hasattr(LIBFA3, "fa3_backward"):
+        tile = 128 if dim == 64 else 64 if causal else 80
         rows = (length + tile - 1) // tile * tile
         a, _ = fa3_arguments(*tensors, o, causal)
         a.lse = lse.data_ptr()
@@ -224,6 +225,8 @@ def gradient_errors(runs, gradients, tensors, causal):
         truth = [x[-1:, -1:].double() for x in runs["FA2"]()]
     errors = {}
     for name, grads in gradients.items():
+        for grad in grads:
+            grad.fill_(float("nan"))
         runs[name]()
         torch.cuda.synchronize()
         errors[name] = max(float((g[-1:, -1:].double() - t).norm() / t.norm()) for g, t in zip(grads, truth))
@@ -329,9 +332,9 @@ def part(name):
             for shape in [(32768 // n, 16, n, 128) for n in (512, 1024, 2048)] + [(8, 16, 4001, 128), (64, 32, 512, 64)]:
                 forward_race(name, shape, causal, ["ch16", "ch21", "cuDNN", "FA3"])
     elif name == "backward":
-        for shape in (*long, (8, 16, 2048, 128), (16, 16, 1024, 128)):
+        for shape in (*long, (8, 16, 2048, 128), (16, 16, 1024, 128), (2, 32, 8192, 64)):
             for causal in (False, True):
-                backward_race(name, shape, causal, torch.bfloat16, ["ch22", "cuDNN", "FA3"])
+                backward_race(name, shape, causal, torch.bfloat16, ["ch22", "ch22 deterministic", "cuDNN", "FA2", "FA3"])
     elif name == "fp16":
         for shape in long:
             for causal in (False, True):
