@@ -634,6 +634,16 @@ int emucuda_pack_f16x2(float high, float low, PLACE) {
 int emucuda_pack_bf16x2(float high, float low, PLACE) {
   return static_cast<int>(emulator::pack<fa::bf16>(low, high, line, file));
 }
+int emucuda_pack_e4m3x2(float high, float low, PLACE) {
+  return fa::to_e4m3(emulator::detail::checked(low, line, file)).bits |
+         fa::to_e4m3(emulator::detail::checked(high, line, file)).bits << 8;
+}
+int emucuda_unpack_e4m3x2(int pair, PLACE) {
+  const auto number = [&](int shift) {
+    return fa::to_float(fa::e4m3{static_cast<uint8_t>(pair >> shift)});
+  };
+  return static_cast<int>(emulator::pack<fa::fp16>(number(0), number(8), line, file));
+}
 void emucuda_mma_m16n8k16_f32_bf16_bf16_f32(const uint32_t (&a)[4], const uint32_t (&b)[2],
                                             float (&c)[4], PLACE) {
   emulator::mma_m16n8k16<fa::bf16>(a, b, c, line, file);

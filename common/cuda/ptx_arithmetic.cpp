@@ -45,7 +45,11 @@ Value* Arithmetic::convert(const Statement& statement, const std::vector<Value*>
   const auto integer = [](StringRef type) {
     return type[0] == 'u' || type[0] == 's' || type[0] == 'b';
   };
-  if ((to == "f16x2" || to == "bf16x2") && from == "f32" && in.size() == 2) {
+  if (to == "f16x2" && from == "e4m3x2" && in.size() == 1 && !statement.has("relu")) {
+    return calls_.call(builder_, "emucuda_unpack_e4m3x2", builder_.getInt32Ty(),
+                       {as(value, builder_.getInt32Ty())}, call_);
+  }
+  if ((to == "f16x2" || to == "bf16x2" || to == "e4m3x2") && from == "f32" && in.size() == 2) {
     if (rounds_otherwise(statement)) return nullptr;
     Type* f32 = builder_.getFloatTy();
     const auto part = [&](Value* x) {

@@ -154,11 +154,31 @@ static int check_integers(const char* name, int start, bool signed_a, bool signe
   return failures;
 }
 
+// 2 and -3.25 as a pair of e4m3, the second in the high byte, and back as a pair of halves.
+__global__ void pairs(uint32_t* out) {
+  asm("{ .reg .b16 pair; cvt.rn.satfinite.e4m3x2.f32 pair, %2, %3; mov.b32 %0, {pair, pair};\n"
+      "  cvt.rn.f16x2.e4m3x2 %1, pair; }"
+      : "=r"(out[0]), "=r"(out[1])
+      : "f"(-3.25f), "f"(2.0f));
+  asm("{ .reg .b16 pair; cvt.rn.satfinite.e4m3x2.f32 pair, %1, %2; mov.b32 %0, {pair, pair}; }"
+      : "=r"(out[2])
+      : "f"(1000.0f), "f"(-0x1p-9f));
+}
+static int check_pairs() {
+  uint32_t* out;
+  cudaMallocManaged(&out, 12);
+  pairs<<<1, 1>>>(out);
+  int failures = cudaDeviceSynchronize() != cudaSuccess;
+  failures += out[0] != 0xc540c540 || out[1] != 0xc2804000 || out[2] != 0x7e817e81;
+  printf("pairs of e4m3: %d wrong\n", failures);
+  return failures;
+}
+
 int main() {
   const int most = INT32_MAX - 1000;  // so that some sums are too large
   return check<tf32>("tf32") + check<tf32_k4>("tf32, k = 4") + check<e4m3>("e4m3") +
          check<e5m2>("e5m2") + check<e4m3_e5m2>("e4m3, e5m2") + check<e5m2_e4m3>("e5m2, e4m3") +
-         check_integers<0>("s8, s8", most, true, true, false, 16, 32) +
+         check_pairs() + check_integers<0>("s8, s8", most, true, true, false, 16, 32) +
          check_integers<1>("s8, u8", 7, true, false, false, 16, 32) +
          check_integers<2>("u8, s8", -7, false, true, false, 16, 32) +
          check_integers<3>("u8, u8", most, false, false, false, 16, 32) +
