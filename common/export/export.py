@@ -21,12 +21,15 @@ from without_breaks import closing, end_of_statement, masked, without_breaks  # 
 HERE = Path(__file__).parent
 CHAPTERS = {int(folder.name[:2]): folder.name for folder in (ROOT / "chapters").iterdir()
             if re.match(r"\d\d_", folder.name)}
-FORWARD = [3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16, 21]
+FORWARD = [3, 4, 5, 6, 7, 8, 9, 12, 13, 14, 15, 16, 21, 23]
+BACKWARD = [10, 22]
 CAUSAL = [9, 10, 11, 16, 21]  # whose kernels have a mask
-HOPPER = [13, 14, 15, 16, 21]  # wgmma is in sm_90a only
-COUNTS = [21]  # whose blocks claim tiles from a counter in the workspace
-EXPORTED = sorted([*FORWARD, 10, 11])
-ACCEPTED = "03 to 16, 21"
+HOPPER = [13, 14, 15, 16, 21, 22, 23]  # wgmma is in sm_90a only
+# Bytes of the workspace.
+WORKSPACE = {21: "sizeof(int)",  # the counter from which blocks claim tiles
+             23: "workspace_of(nullptr, {Q.shape[0], Q.shape[1], Q.shape[2], K.shape[2], Q.shape[3]}, Q.shape[1]).bytes"}
+EXPORTED = sorted([*FORWARD, *BACKWARD, 11])
+ACCEPTED = "03 to 16, 21 to 23"
 
 MACROS = (  # pattern, replacement; in this order
     (r",\s*FA_SITE\b", ""),
@@ -34,6 +37,7 @@ MACROS = (  # pattern, replacement; in this order
     (r",\s*line,\s*file\b", ""),
     (r"\(line,\s*file\)", "()"),
     (r"\bFA_BACKEND::", ""),
+    (r"\bch10::tile_index\(", "kernel::tile_index("),  # in a member of that name
     (r"(\bFA_KERNEL FA_LAUNCH_BOUNDS\(.*\)\n)inline ", r"\1"),  # nvcc warns of it
     (r"\bFA_KERNEL FA_LAUNCH_BOUNDS\(", "__global__ __launch_bounds__("),
     (r"\bFA_KERNEL\b", "__global__"),
@@ -112,12 +116,12 @@ def preprocess(path, seen, system):
 def expanded(line, macros):
     """The line, in which a macro with arguments that are strings is replaced."""
     for name, (parameters, body) in macros.items():
-        call = re.match(rf"(\s*){name}\((.*)\)$", line)
+        call = re.match(rf"(\s*){name}\(((?:\"[^\"]*\",? ?)*)\)(.*)$", line)
         if call:
             arguments = re.findall(r'"[^"]*"', call.group(2))
             for parameter, argument in zip(parameters, arguments):
                 body = re.sub(rf"\b{parameter}\b(?=[^\"]*(?:\"[^\"]*\"[^\"]*)*$)", argument, body)
-            return call.group(1) + re.sub(r'"\s*"', "", body)
+            return call.group(1) + re.sub(r'"\s*"', "", body) + call.group(3)
     return line
 
 
@@ -133,9 +137,10 @@ class Item:
 
 
 def uses_of(code):
-    """The names in a piece of code, those of functions with the bracket that follows."""
+    """The names in a piece of code, those of functions with the bracket that follows. A reduction gets a function."""
     return {name + bool(bracket) * "(" for name, bracket in
-            re.findall(r"([A-Za-z_]\w*)(?:\s*([(<]))?", code)}
+            re.findall(r"([A-Za-z_]\w*)(?:\s*([(<]))?", code)} | {
+        name + "(" for name in re.findall(r"\breduce\([^()]*, (\w+)\)", code)}
 
 
 def is_function(code):
@@ -282,14 +287,16 @@ def export(chapter):
     for extra in ("common/tensor.cpp", "common/tensor_map.cpp"):
         sources += preprocess(ROOT / extra, seen, set())
     items = []
-    # A struct of the chapter may extend an earlier chapter's of this name, which gets its number.
+    # What an earlier chapter defines under the same name as this chapter gets its chapter's number.
     own = ROOT / "chapters" / CHAPTERS[chapter]
-    extended = {name: number for path, text in sources if path.parent == own
-                for name, number in re.findall(r"\bstruct (\w+) : ch(\d\d)::\1\b", text)}
+    pieces = [masked(plain(piece)) for path, text in sources if path.parent == own for piece in items_of(text)]
+    owns = set().union(*(names_of(code) for code in pieces if "{" in code and not re.match(r"\s*enum\b", code)))
     for path, text in sources:
-        for name, number in extended.items():
-            base = rf"\bch{number}::{name}\b" if path.parent == own else rf"\b{name}\b"
-            text = re.sub(base, name + number, text)
+        for name in owns:
+            if path.parent == own:
+                text = re.sub(rf"\bch(\d\d)::{name}\b", rf"{name}\1", text)
+            elif path.parent.parent.name == "chapters":
+                text = re.sub(rf"(?<![\w.>])(?<!::){name}\b", name + path.parent.name[:2], text)
         if path.name in ("error.hpp", "parse.hpp", "runtime.hpp"):
             continue
         if path.name == "wgmma.hpp":  # one item, with its macros
@@ -307,14 +314,16 @@ def export(chapter):
             label = re.search(r"\(const char\*\)|, const char\*\)", item.text)
             if not (skip or alias or label or declared):
                 items.append(item)
-    root = {10: "backward", 11: "decode"}.get(chapter, "forward")
+    root = "backward" if chapter in BACKWARD else "decode" if chapter == 11 else "forward"
     main = "\n".join((HERE / f"{name}.cu").read_text(encoding="utf-8")
                      for name in ([root] if root == "backward" else [root, "output_main"]))
-    if chapter in COUNTS:
+    if chapter in WORKSPACE:
         main = main.replace("  forward(args);\n",
-                            "  check(cudaMalloc(&args.workspace, sizeof(int)));  // the counter\n"
+                            f"  check(cudaMalloc(&args.workspace, {WORKSPACE[chapter]}));\n"
                             "  forward(args);\n  check(cudaFree(args.workspace));\n")
     frame, tensors = (HERE / "host.hpp").read_text(encoding="utf-8").split("// [kernel]\n")
+    if chapter == 23:  # the distance of two numbers of type e4m3 is up to an eighth
+        tensors = tensors.replace("1/128", "1/8").replace("largest / 128", "largest / 8")
     title, frame = frame.split("\n\n", 1)
     frame = [Item(piece) for piece in items_of(frame)]
     body = reached([*frame, *items], {root + "("} | uses_of(masked(tensors + main)))
