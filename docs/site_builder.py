@@ -39,6 +39,7 @@ PROGRAMS = [("clang++-19", "clang-19"), ("wasm-ld-19", "lld-19"), ("llvm-ar-19",
 COMPILER = DOCS / "node_modules" / "@yowasp" / "clang"  # optional, for the pages' editor
 EDITOR = DOCS / "public" / "editor"
 
+IN_FIREFOX = "also in Firefox"  # in the names of tests that run in both browsers
 LONGEST = ("wasm", "editor", "kernel", "playground", "site", "reading", "accessibility")  # files of docs/test
 
 # Messages of npm without a registry. Any other error is a mistake of ours.
@@ -53,7 +54,8 @@ def add_arguments(parser) -> None:
     parser.add_argument("--port", type=int, default=8000, help="serve at this port [8000]")
     parser.add_argument("--build", action="store_true", help="build only")
     parser.add_argument("--test", action="store_true",
-                        help="build, and drive every page and figure in headless Chromium")
+                        help="build, and drive every page and figure in headless Chromium, "
+                             "and the pages' editors also in Firefox")
     parser.add_argument("--skip-if-missing", action="store_true",
                         help="with --test: no failure where Node or Chromium cannot be had")
 
@@ -65,6 +67,11 @@ def run(command, what: str) -> None:
 
 def browser():
     return os.environ.get("FA_CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def firefox():
+    """Returns Debian's Firefox. (A snap, as Ubuntu has it, cannot read the tests' profile.)"""
+    return os.environ.get("FA_FIREFOX") or shutil.which("firefox-esr")
 
 
 def requirements(for_test: bool):
@@ -133,15 +140,17 @@ def test(bin_directory: Path) -> None:
     """Compares the figures with the programs, and then tests every page in a browser."""
     run(["node", "figures/make.mjs", "--check", "--bin", str(bin_directory)],
         "a figure is not what the programs say; write it again: node docs/figures/make.mjs")
-    environment = {**os.environ, "FA_CHROMIUM": browser(), "FA_BIN": str(bin_directory)}
+    environment = {**os.environ, "FA_CHROMIUM": browser(), "FA_BIN": str(bin_directory), "FA_FIREFOX": ""}
 
-    def passes(path) -> bool:
+    def passes(path, *words, **changes) -> bool:
         begin = time.monotonic()
-        result = subprocess.run(["node", "--test", "--test-reporter=spec", path], cwd=DOCS, env=environment,
-                                text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        result = subprocess.run(["node", "--test", "--test-reporter=spec", *words, path], cwd=DOCS,
+                                env={**environment, **changes}, text=True, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         failed = result.returncode != 0
         counts = ", ".join(re.findall(r"^\S ((?:pass|fail|skipped) [1-9]\d*)$", result.stdout, re.M))
-        print(f"{'NO' if failed else 'ok':3} {path.name}: {counts}, {time.monotonic() - begin:.0f} s\n"
+        name = f"{path.name}{' in Firefox' if changes else ''}"
+        print(f"{'NO' if failed else 'ok':3} {name}: {counts}, {time.monotonic() - begin:.0f} s\n"
               + (result.stdout if failed else ""), end="", flush=True)
         return not failed
 
@@ -149,8 +158,13 @@ def test(bin_directory: Path) -> None:
     # alphabetical order.)
     tests = sorted((DOCS / "test").glob("*.test.mjs"),
                    key=lambda path: (path.name.split(".")[0] not in LONGEST, path.name))
+    both = [path for path in tests if IN_FIREFOX in path.read_text(encoding="utf-8")] if firefox() else []
+    if not both:
+        print("No test runs in Firefox, because firefox-esr is not installed", flush=True)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:  # one browser each
-        if not all(list(pool.map(passes, tests))):
+        again = [pool.submit(passes, path, f"--test-name-pattern={IN_FIREFOX}", FA_FIREFOX=firefox())
+                 for path in both]
+        if not all([*pool.map(passes, tests), *(one.result() for one in again)]):
             raise RuntimeError("a test of the site failed; its output is above")
 
 

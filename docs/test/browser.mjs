@@ -5,7 +5,7 @@ import { createReadStream, existsSync, readdirSync, readFileSync, statSync } fro
 import { createServer } from 'node:http'
 import { extname, join, resolve } from 'node:path'
 import { after } from 'node:test'
-import { chromium } from 'playwright-core'
+import { chromium, firefox } from 'playwright-core'
 
 import { ROOT } from '../figures/programs.mjs'
 
@@ -17,9 +17,21 @@ const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-ru
   '--disable-component-update', '--disable-sync']
 
 const CHROMIUM = process.env.FA_CHROMIUM ?? '/usr/bin/chromium'
+const FIREFOX = process.env.FA_FIREFOX  // tests run in it instead, if it is set
 
 const BLANK = '/blank', ICON = '/favicon.ico'  // not pages of the site
 const LONGEST = 90_000  // milliseconds for any action, because CI machines can be busy
+
+// Starts a Firefox of a system's package, over WebDriver BiDi. Firefox 153 lacks a command that Playwright sends for each page.
+async function start_firefox() {
+  const browser = await firefox.launch({ channel: 'moz-firefox', executablePath: FIREFOX, timeout: LONGEST,
+    firefoxUserPrefs: { 'ui.prefersReducedMotion': 1 } })
+  const session = Object.getPrototypeOf(browser._connection.toImpl(browser)._browserSession), { send } = session
+  session.send = function (method, ...rest) {
+    return method === 'emulation.setMediaFeaturesOverride' ? {} : send.call(this, method, ...rest)
+  }
+  return browser
+}
 
 // The pages of the lessons. A chapter can have several.
 export const lesson_urls = () => ['/', ...readdirSync(join(SITE, 'chapters'), { recursive: true })
@@ -49,7 +61,7 @@ function serve() {
 // pages.
 let browser, server
 const started = async () => {
-  browser ??= chromium.launch({ executablePath: CHROMIUM, args: FLAGS })
+  browser ??= FIREFOX ? start_firefox() : chromium.launch({ executablePath: CHROMIUM, args: FLAGS })
   server ??= serve()
   return [await browser, `http://127.0.0.1:${(await server).address().port}`]
 }

@@ -23,7 +23,7 @@ const EXERCISE = '02_tiled_cpu/ex2_online_softmax', PAGE = `/exercises/${EXERCIS
 const TITLE = '02.2 Online softmax'
 const text_of = (...path) => readFileSync(join(ROOT, ...path), 'utf8')
 
-test('an exercise: a right answer, a wrong one, a compile error, an endless loop', { skip }, () => with_browser(async (open) => {
+test('an exercise: a right answer, a wrong one, a compile error, an endless loop (also in Firefox)', { skip }, () => with_browser(async (open) => {
   const fetched = []
   const page = await open(PAGE, { quiet: true }), panel = panel_of(page)
   page.on('request', (request) => fetched.push(request.url()))

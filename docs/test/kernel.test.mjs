@@ -29,7 +29,7 @@ async function edit(page) {
   return panel
 }
 
-test('a kernel: suggestions, a race, a compile error, a reload in between', { skip }, () => with_browser(async (open) => {
+test('a kernel: suggestions, a race, a compile error, a reload in between (also in Firefox)', { skip }, () => with_browser(async (open) => {
   const page = await open(PAGE, { quiet: true }), fetched = []
   page.on('request', (request) => fetched.push(request.url()))
   page.on('dialog', (dialog) => dialog.accept())
