@@ -40,7 +40,7 @@ COMPILER = DOCS / "node_modules" / "@yowasp" / "clang"  # optional, for the page
 EDITOR = DOCS / "public" / "editor"
 
 IN_FIREFOX = "also in Firefox"  # in the names of tests that run in both browsers
-LONGEST = ("wasm", "editor", "kernel", "playground", "site", "reading", "accessibility")  # files of docs/test
+LONGEST = ("lessons", "wasm", "editor", "kernel", "playground", "site", "reading")  # files of docs/test
 
 # Messages of npm without a registry. Any other error is a mistake of ours.
 NO_REGISTRY = ("ENOTFOUND", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EAI_AGAIN", "ENETUNREACH")

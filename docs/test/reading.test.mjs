@@ -1,12 +1,9 @@
-// Tests reading: the first screen, predictions, figures that fit the window and stay with their
-// controls, text for screen readers, and the animation of drawings.
+// Tests reading: the first screen, predictions, controls that stay with their figure, text for screen
+// readers, and the animation of drawings.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { figure_on, lesson_urls, page_with, ready, with_browser } from './browser.mjs'
-
-const WINDOWS = [[1440, 900], [390, 844]]
-const MOST = 0.8  // parts of the window's height, for a figure's title, controls and drawing
+import { figure_on, page_with, with_browser } from './browser.mjs'
 
 test('the first screen says what the reader will have, with a picture and where to begin',
   () => with_browser(async (open) => {
@@ -59,29 +56,6 @@ test('a prediction is asked for before its answer, and stands beside it then',
   const plain = await open('/chapters/01_toy_machine/', { scripts: false })
   await plain.locator('.fa-prediction summary').first().click()
   assert.ok(await plain.locator('.fa-prediction pre').first().isVisible(), 'without JavaScript')
-}))
-
-test('figures fit the window with their controls, in every part', { timeout: 900_000 },
-  () => with_browser(async (open) => {
-  for (const url of ['/docs/cuda-in-one-picture.html', ...lesson_urls()]) {
-    const page = await open(url)
-    for (const [width, height] of WINDOWS) {
-      await page.setViewportSize({ width, height })
-      for (const root of await page.locator('.fa-figure').all()) {
-        await ready(root)
-        const parts = root.locator('[data-control=part] label'), count = await parts.count()
-        for (let i = 0; i < Math.max(1, count); i++) {
-          if (count) await parts.nth(i).click()
-          const [name, tall] = await root.evaluate((one) => [one.dataset.figure,
-            one.querySelector('.fa-canvas').getBoundingClientRect().bottom - one.getBoundingClientRect().top])
-          const limit = MOST * height
-          assert.ok(tall > 100 && tall <= limit,
-            `${url}, ${width}: ${name}, part ${i}: ${tall} of ${limit} pixels`)
-        }
-      }
-    }
-    await page.done()
-  }
 }))
 
 test('controls stay in sight while their drawing is', () => with_browser(async (open) => {
