@@ -44,18 +44,6 @@ TensorMap decode(const void* map, int line, const char* file) {
   return {*box};
 }
 
-// A box of one dimension, which is `bytes` in a row.
-TensorMap row_of(const void* data, uint32_t bytes) {
-  TensorMap map;
-  map.box.data = data;
-  map.box.element_bytes = 1;
-  map.box.rank = 1;
-  map.box.sizes[0] = bytes;
-  map.box.strides[0] = 1;
-  map.box.box[0] = static_cast<int>(bytes);
-  return map;
-}
-
 const fa::Dim3& place() { return fa::simt::current_thread().block->place(); }
 const fa::LaunchConfig& config() { return fa::simt::current_thread().block->launch().config; }
 
@@ -123,14 +111,14 @@ void emucuda_tma_store(const void* map, const int* at, int rank, uint32_t from, 
 }
 void emucuda_bulk_load(uint32_t to, const void* from, uint32_t bytes, uint32_t mbarrier,
                        uint32_t blocks, PLACE) {
-  emulator::lanes::tma_load(to, row_of(from, bytes), {0}, mbarrier, blocks, {file, line});
+  emulator::lanes::bulk_load(to, from, bytes, mbarrier, blocks, {file, line});
 }
 void emucuda_bulk_copy(uint32_t to, uint32_t from, uint32_t bytes, uint32_t mbarrier, PLACE) {
   emulator::lanes::bulk_copy(to, from, bytes, mbarrier, {file, line});
 }
 void emucuda_bulk_store(void* to, uint32_t from, uint32_t bytes, PLACE) {
   note_written(to, bytes, nullptr);
-  emulator::detail::tma_store(row_of(to, bytes), {0}, from, line, file);
+  emulator::lanes::bulk_store(to, from, bytes, {file, line});
 }
 void emucuda_bulk_reduce_add(void* to, uint32_t from, uint32_t bytes, PLACE) {
   note_written(to, bytes, nullptr);

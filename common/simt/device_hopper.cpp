@@ -99,10 +99,30 @@ void begin_store(Thread& thread, TensorCopy& copy, Instruction instruction, uint
   stores.copies.push_back(copy);
 }
 
-// Prepares a copy between `address` in shared memory and the box at coordinates `at`. Returns false
-// after reporting an impossible copy.
+// A box of one dimension, which is `bytes` in a row. Reports what cp.async.bulk cannot copy.
+TensorMap row_of(const void* data, uint32_t bytes, const Site& site) {
+  Thread& thread = current_thread();
+  if (bytes == 0 || bytes % kChunkBytes != 0 ||
+      reinterpret_cast<uintptr_t>(data) % kChunkBytes != 0)
+    thread.block->give_up(HazardKind::kMisaligned, thread, site, [&] {
+      return "copies " + std::to_string(bytes) +
+             " bytes: the number and the address in global memory must be multiples of 16, and the "
+             "number positive";
+    });
+  TensorMap map;
+  map.box.data = data;
+  map.box.element_bytes = map.box.rank = 1;
+  map.box.sizes[0] = bytes;
+  map.box.strides[0] = 1;
+  map.box.box[0] = static_cast<int>(bytes);
+  return map;
+}
+
+// Prepares a copy between `address` in shared memory, a multiple of `alignment`, and the box at
+// coordinates `at`. Returns false after reporting an impossible copy.
 bool begin_copy(Thread& thread, TensorCopy& copy, Instruction instruction, const TensorMap& map,
-                std::initializer_list<int> at, uint32_t address, GlobalUse use, const Site& site) {
+                std::initializer_list<int> at, uint32_t address, uint32_t alignment, GlobalUse use,
+                const Site& site) {
   Block& block = *thread.block;
   copy.map = map.box;
   copy.site = site;
@@ -130,8 +150,7 @@ bool begin_copy(Thread& thread, TensorCopy& copy, Instruction instruction, const
     });
   }
   const uint32_t bytes = map.box.box_bytes(), span = swizzle_span(map.box.swizzle);
-  if (!shared_ok(block, thread, site, verb, address, (bytes + span - 1) / span * span,
-                 kBoxAlignment)) {
+  if (!shared_ok(block, thread, site, verb, address, (bytes + span - 1) / span * span, alignment)) {
     return false;
   }
   copy.offset = address - kSharedBase;
@@ -379,22 +398,33 @@ void wgmma_commit(int line, const char* file) {
   }
 }
 
-void lanes::tma_load(uint32_t dst, const TensorMap& map, std::initializer_list<int> at,
-                     uint32_t mbarrier, uint32_t ranks, const Site& site) {
+static void load_box(uint32_t dst, const TensorMap& map, std::initializer_list<int> at,
+                     uint32_t mbarrier, uint32_t ranks, uint32_t alignment, const Site& site) {
   Thread& thread = begin(site);
   thread.block->note_progress();
-  if (ranks == 0) ranks = 1u << cluster_rank_of(mbarrier);
+  if (ranks == 0) ranks = 1u << lanes::cluster_rank_of(mbarrier);
   dst &= kOwnAddress;
   const uint32_t offset = mbarrier_at(thread, mbarrier & kOwnAddress, site);
   TensorCopy copy;
-  if (!begin_copy(thread, copy, Instruction::kTmaLoad, map, at, dst, GlobalUse::kRead, site)) {
+  if (!begin_copy(thread, copy, Instruction::kTmaLoad, map, at, dst, alignment, GlobalUse::kRead,
+                  site)) {
     return;
   }
   for (int rank = 0; ranks >> rank != 0; ++rank) {
     if ((ranks >> rank & 1) == 0) continue;
-    uint32_t there = cluster_address(mbarrier, rank);
+    uint32_t there = lanes::cluster_address(mbarrier, rank);
     mbarrier_owner(thread, there, site).mbarriers().load(thread, offset, copy, site);
   }
+}
+
+void lanes::tma_load(uint32_t dst, const TensorMap& map, std::initializer_list<int> at,
+                     uint32_t mbarrier, uint32_t ranks, const Site& site) {
+  load_box(dst, map, at, mbarrier, ranks, kBoxAlignment, site);
+}
+
+void lanes::bulk_load(uint32_t to, const void* from, uint32_t bytes, uint32_t mbarrier,
+                      uint32_t ranks, const Site& site) {
+  load_box(to, row_of(from, bytes, site), {0}, mbarrier, ranks, kChunkBytes, site);
 }
 
 void lanes::bulk_copy(uint32_t to, uint32_t from, uint32_t bytes, uint32_t mbarrier,
@@ -453,16 +483,21 @@ void tma_load(uint32_t dst, const TensorMap& map, std::initializer_list<int> at,
   lanes::tma_load(dst, map, at, mbarrier, 0, {file, line});
 }
 
-void tma_store(const TensorMap& map, std::initializer_list<int> at, uint32_t src, int line,
-               const char* file) {
-  const Site site{file, line};
+static void store_from(const TensorMap& map, std::initializer_list<int> at, uint32_t src,
+                       uint32_t alignment, const Site& site) {
   Thread& thread = begin(site);
   thread.block->note_progress();
   TensorCopy copy;
-  if (!begin_copy(thread, copy, Instruction::kTmaStore, map, at, src, GlobalUse::kWrite, site)) {
+  if (!begin_copy(thread, copy, Instruction::kTmaStore, map, at, src, alignment, GlobalUse::kWrite,
+                  site)) {
     return;
   }
   begin_store(thread, copy, Instruction::kTmaStore, map.box.box_bytes(), site);
+}
+
+void tma_store(const TensorMap& map, std::initializer_list<int> at, uint32_t src, int line,
+               const char* file) {
+  store_from(map, at, src, kBoxAlignment, {file, line});
 }
 
 void tma_store_wait(int pending_groups, bool read, int line, const char* file) {
@@ -528,5 +563,9 @@ void setmaxnreg(bool more, int registers, int line, const char* file) {
 }
 
 }  // namespace detail
+
+void lanes::bulk_store(void* to, uint32_t from, uint32_t bytes, const Site& site) {
+  detail::store_from(row_of(to, bytes, site), {0}, from, kChunkBytes, site);
+}
 
 }  // namespace emulator

@@ -80,6 +80,12 @@ void store_cluster(uint32_t address, const void* value, size_t bytes, const Site
 /// block that `mbarrier` names. PTX: cp.async.bulk.tensor…multicast::cluster.
 void tma_load(uint32_t to, const TensorMap& map, std::initializer_list<int> at, uint32_t mbarrier,
               uint32_t ranks, const Site& site);
+/// The same for `bytes` in a row of global memory, without a tensor map. The bytes and both
+/// addresses are multiples of 16. PTX: cp.async.bulk.shared::cluster.global…,
+/// cp.async.bulk.global.shared::cta.bulk_group.
+void bulk_load(uint32_t to, const void* from, uint32_t bytes, uint32_t mbarrier, uint32_t ranks,
+               const Site& site);
+void bulk_store(void* to, uint32_t from, uint32_t bytes, const Site& site);
 /// Starts copying `bytes` from `from` in the block's own shared memory to `to` in that of a block
 /// of the cluster, and reports them to `mbarrier`, which is in the same block as `to`. All are
 /// multiples of 16. The bytes at `from` must stay until the mbarrier's phase is complete. PTX:

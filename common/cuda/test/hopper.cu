@@ -22,6 +22,14 @@ __device__ uint32_t address(const void* p) {
       "@!done bra LOOP_%=; }" ::"r"(mbarrier),                                                \
       "r"(parity))
 
+#define EXPECT(mbarrier, bytes) \
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(mbarrier), "r"(bytes))
+#define COPY(to, from, bytes, mbarrier)                                                            \
+  asm volatile(                                                                                    \
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" :: \
+          "r"(to),                                                                                 \
+      "l"(from), "r"(bytes), "r"(mbarrier))
+
 __global__ void expects_more(const int* in, int* out) {
   __shared__ __align__(128) int tile[n];
   __shared__ uint64_t full;
@@ -30,15 +38,25 @@ __global__ void expects_more(const int* in, int* out) {
   }
   __syncthreads();
   if (threadIdx.x == 0) {
-    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(address(&full)),
-                 "r"(n * 4 + (wrong ? 16 : 0)));
-    asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-            "r"(address(tile)),
-        "l"(in), "r"(n * 4), "r"(address(&full)));
+    EXPECT(address(&full), n * 4 + (wrong ? 16 : 0));
+    COPY(address(tile), in, n * 4, address(&full));
   }
   WAIT(address(&full), 0);  // expect transaction_mismatch
   out[threadIdx.x] = tile[threadIdx.x];
+}
+
+// A copy without a tensor map needs multiples of 16 only.
+__global__ void copies_odd_bytes(const int* in, int* out) {
+  __shared__ __align__(128) int tile[n + 4];
+  __shared__ uint64_t full;
+  if (threadIdx.x == 0) {
+    INIT(address(&full));
+    EXPECT(address(&full), n * 4);
+    COPY(address(tile + 4), in, wrong ? 24 : n * 4, address(&full));  // expect misaligned
+  }
+  __syncthreads();
+  WAIT(address(&full), 0);
+  out[threadIdx.x] = tile[threadIdx.x + 4];
 }
 
 __global__ void waits_too_late(int* out) {
@@ -121,6 +139,8 @@ int main() {
   const auto own = [](int i) { return i; };
   expects_more<<<1, n>>>(in, out);
   check("transaction", out, own, n);
+  copies_odd_bytes<<<1, n>>>(in, out);
+  check("16 bytes", out, own, n);
   waits_too_late<<<1, n>>>(out);
   check("phase", out, own, n);
   copies_unfenced<<<1, n>>>(out);
