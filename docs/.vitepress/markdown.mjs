@@ -3,6 +3,7 @@
 import katex from '@vscode/markdown-it-katex'
 import { existsSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
+import { deflateRawSync } from 'node:zlib'
 
 import { escape } from '../figures/draw.js'
 import { EXERCISES, PROGRAMS } from '../wasm/modules.mjs'
@@ -260,10 +261,21 @@ function playground(md) {
   })
 }
 
+// Returns a link to the playground with the program of an exercise whose answer is a CUDA file, and its stub in the place of
+// its #include.
+function in_playground(folder) {
+  const read = (name) => readFileSync(join(ROOT, folder, name), 'utf8')
+  const text = read('main.cu').replace(/^#include <(\w+\.cu)>\n/m, (_, name) => read(name))
+  return `<p><a href="/docs/playground.html#code=${deflateRawSync(text).toString('base64url')}">Edit its program in the playground</a>, `
+    + 'which shows hazards and counters. Only <code>./learn check</code> judges your answer.</p>\n'
+}
+
 // Adds an editor below the text of an exercise, if the page can check the exercise.
 function exercises(md) {
   md.core.ruler.push('exercises', (state) => {
     const page = page_of(state.env), [, topic, directory] = /^exercises\/(\w+)\/(ex\d+_\w+)\/README\.md$/.exec(page) ?? []
+    if (topic === 'cuda' && in_editor().examples) state.tokens.push(Object.assign(new state.Token('html_block', '', 0),
+      { content: in_playground(posix.dirname(page)) }))
     const trace = topic === '01_toy_machine' && Object.values(EXERCISES).includes(directory), key = `${topic}/${directory}`
     if (!trace && !(key in in_editor().exercises)) return
     const file = file_of_exercise(topic, directory)

@@ -1,7 +1,7 @@
 // CUDA files in the page: the same report as ./learn cuda, and the playground with real typing.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -105,6 +105,15 @@ test('a link has the text', async () => {
   assert.match(link, /^#code=[\w-]+$/)
   assert.equal(await read_link(link), text)
   await assert.rejects(read_link(`${link.slice(0, -9)}`))
+})
+
+test('the page of an exercise with a CUDA file links to its program', { skip }, async () => {
+  for (const directory of readdirSync(join(ROOT, 'exercises/cuda'))) {
+    const [, link] = /href="\/docs\/playground\.html(#code=[^"]+)"/.exec(readFileSync(join(SITE, 'exercises/cuda', directory, 'index.html'), 'utf8'))
+    const text = await read_link(link)
+    for (const part of [/TODO\(C\.\d\)/, /__global__/, /int main\(/]) assert.match(text, part)
+    assert.doesNotMatch(text, /#include <\w+\.cu>/)
+  }
 })
 
 test('the playground: edit, run, a race, a link, a compile error, an endless loop (also in Firefox)', { skip }, () => with_browser(async (open) => {
