@@ -103,7 +103,9 @@ static void add_with(const Changes& is, float* sums, uint32_t smem, int tiles) {
       bulk_reduce_add(sums + (is("one-tile-of-sums") ? 0 : tile * TILE_FLOATS), smem, TILE_BYTES);
       if (is("before-commit")) ex22::tma_store_wait_read<0>();
       if (!is("commit-forgotten")) ex22::tma_store_commit();
-      if (!is.any("no-wait-for-the-read", "leave-one", "wait-by-another-lane", "before-commit"))
+      const bool unawaited = is("last-tile-not-awaited") && tile + 1 == tiles;
+      if (!unawaited &&
+          !is.any("no-wait-for-the-read", "leave-one", "wait-by-another-lane", "before-commit"))
         ex22::tma_store_wait_read<0>();
       if (is("leave-one")) ex22::tma_store_wait_read<1>();
     }
@@ -118,6 +120,9 @@ static const exercise::Table MISTAKES(R"(
 no-wait-for-the-read
   the buffer is declared free while the copy engine still reads it: bulk_reduce_add returns before
   it reads, and only a wait says that it has
+last-tile-not-awaited
+  no thread waits until the copy engine has read the last tile. If the block ends before, another
+  block may get the buffer
 wait-leaves-one-group: leave-one; before-commit
   wait_read<1> lets the last group be in flight, and that is the one that reads the buffer
 commit-forgotten
