@@ -73,9 +73,9 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
                       {256, BOXES}, Swizzle::none);
 
   // [anchor: order]
-  // If causal, the tile of keys that most queries see comes first, so that the blocks that run last
-  // are short. Blocks of up to four heads run side by side, whose Q, dO and fp32 dQ take at most 32
-  // MB, so that they fit in the L2 cache. Otherwise head by head.
+  // With a mask, the tile of keys that most queries see comes first, so that the last blocks are
+  // short. The blocks of up to four heads alternate, as many as have at most 32 MB of Q, dO and
+  // fp32 dQ, because these should stay in the L2 cache. Without a mask: head by head.
   const bool masked = windowed || p.diagonal != ch10::EVERY_KEY;
   const int64_t heads_in_L2 = (int64_t{32} << 20) / (int64_t{p.len_q} * HEAD_DIM * 8);
   Order order{.heads_at_once = args.options[0] > 0 ? args.options[0]
@@ -86,8 +86,8 @@ void launch_backward(const fa::BackwardArgs& args, Breaks breaks) {
               .window_start = windowed ? aligned - static_cast<int>(args.window_left) : NO_START};
   if (p.deterministic) {
     // If all blocks of a head run at the same time, they start at different tiles of queries, and
-    // each adds to a tile right after the previous block. Otherwise they add in the order of the
-    // grid.
+    // each adds to a tile soon after the previous block. Otherwise the last tile of keys comes
+    // first, in the grid and at each tile of dQ.
     const bool together = !masked && !packed && p.kv_tiles <= std::min(q_tiles, multiprocessors());
     order.rotation = together ? q_tiles / p.kv_tiles : 0;
     order.last_first = !together;

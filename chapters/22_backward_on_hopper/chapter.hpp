@@ -15,7 +15,7 @@ namespace ch22 {
 
 inline constexpr fa::IntegerOption OPTIONS[] = {
     {"--heads-at-once", 0, 64, 0,
-     "heads of K and V whose blocks take turns in the grid [0: 4 if causal, otherwise 1]",
+     "heads of K and V whose blocks take turns in the grid [0: 1 to 4 if causal, otherwise 1]",
      "heads at once"},
     {"--deterministic", 0, 1, 0, "dQ is summed in one order", "deterministic"},
 };
