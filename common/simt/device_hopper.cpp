@@ -99,16 +99,19 @@ void begin_store(Thread& thread, TensorCopy& copy, Instruction instruction, uint
   stores.copies.push_back(copy);
 }
 
-// A box of one dimension, which is `bytes` in a row. Reports what cp.async.bulk cannot copy.
-TensorMap row_of(const void* data, uint32_t bytes, const Site& site) {
+// Ends the block if cp.async.bulk cannot copy this number of bytes.
+void check_number(uint32_t bytes, const Site& site) {
   Thread& thread = current_thread();
-  if (bytes == 0 || bytes % kChunkBytes != 0 ||
-      reinterpret_cast<uintptr_t>(data) % kChunkBytes != 0)
-    thread.block->give_up(HazardKind::kMisaligned, thread, site, [&] {
-      return "copies " + std::to_string(bytes) +
-             " bytes: the number and the address in global memory must be multiples of 16, and the "
-             "number positive";
-    });
+  if (bytes > 0 && bytes % kChunkBytes == 0) return;
+  thread.block->give_up(HazardKind::kMisaligned, thread, site, [&] {
+    return "copies " + std::to_string(bytes) +
+           " bytes: the number must be a positive multiple of 16";
+  });
+}
+
+// Returns a box of one dimension: `bytes` in a row.
+TensorMap row_of(const void* data, uint32_t bytes, const Site& site) {
+  check_number(bytes, site);
   TensorMap map;
   map.box.data = data;
   map.box.element_bytes = map.box.rank = 1;
@@ -166,8 +169,8 @@ bool begin_copy(Thread& thread, TensorCopy& copy, Instruction instruction, const
                               row_bytes);
     }
   });
-  if (first != nullptr &&
-      !global_ok(block, thread, site, "copies", first, static_cast<size_t>(end - first), 1)) {
+  if (first != nullptr && !global_ok(block, thread, site, "copies", first,
+                                     static_cast<size_t>(end - first), kChunkBytes)) {
     return false;
   }
   if (block.launch().run.hazards && block.shadow().has_global_writes()) {
@@ -398,8 +401,8 @@ void wgmma_commit(int line, const char* file) {
   }
 }
 
-static void load_box(uint32_t dst, const TensorMap& map, std::initializer_list<int> at,
-                     uint32_t mbarrier, uint32_t ranks, uint32_t alignment, const Site& site) {
+static void start_load(uint32_t dst, const TensorMap& map, std::initializer_list<int> at,
+                       uint32_t mbarrier, uint32_t ranks, uint32_t alignment, const Site& site) {
   Thread& thread = begin(site);
   thread.block->note_progress();
   if (ranks == 0) ranks = 1u << lanes::cluster_rank_of(mbarrier);
@@ -419,12 +422,12 @@ static void load_box(uint32_t dst, const TensorMap& map, std::initializer_list<i
 
 void lanes::tma_load(uint32_t dst, const TensorMap& map, std::initializer_list<int> at,
                      uint32_t mbarrier, uint32_t ranks, const Site& site) {
-  load_box(dst, map, at, mbarrier, ranks, kBoxAlignment, site);
+  start_load(dst, map, at, mbarrier, ranks, kBoxAlignment, site);
 }
 
 void lanes::bulk_load(uint32_t to, const void* from, uint32_t bytes, uint32_t mbarrier,
                       uint32_t ranks, const Site& site) {
-  load_box(to, row_of(from, bytes, site), {0}, mbarrier, ranks, kChunkBytes, site);
+  start_load(to, row_of(from, bytes, site), {0}, mbarrier, ranks, kChunkBytes, site);
 }
 
 void lanes::bulk_copy(uint32_t to, uint32_t from, uint32_t bytes, uint32_t mbarrier,
@@ -440,12 +443,7 @@ void lanes::bulk_copy(uint32_t to, uint32_t from, uint32_t bytes, uint32_t mbarr
              std::to_string(rank) + ": both must be in the same block";
     });
   }
-  if (bytes == 0 || bytes % kChunkBytes != 0) {
-    block.give_up(HazardKind::kMisaligned, thread, site, [&] {
-      return "copies " + std::to_string(bytes) +
-             " bytes to another block: the number must be a positive multiple of 16";
-    });
-  }
+  check_number(bytes, site);
   Block& owner = mbarrier_owner(thread, mbarrier, site);
   const uint32_t offset = mbarrier_at(thread, mbarrier, site);
   to &= kOwnAddress;
@@ -483,8 +481,8 @@ void tma_load(uint32_t dst, const TensorMap& map, std::initializer_list<int> at,
   lanes::tma_load(dst, map, at, mbarrier, 0, {file, line});
 }
 
-static void store_from(const TensorMap& map, std::initializer_list<int> at, uint32_t src,
-                       uint32_t alignment, const Site& site) {
+static void start_store(const TensorMap& map, std::initializer_list<int> at, uint32_t src,
+                        uint32_t alignment, const Site& site) {
   Thread& thread = begin(site);
   thread.block->note_progress();
   TensorCopy copy;
@@ -497,7 +495,7 @@ static void store_from(const TensorMap& map, std::initializer_list<int> at, uint
 
 void tma_store(const TensorMap& map, std::initializer_list<int> at, uint32_t src, int line,
                const char* file) {
-  store_from(map, at, src, kBoxAlignment, {file, line});
+  start_store(map, at, src, kBoxAlignment, {file, line});
 }
 
 void tma_store_wait(int pending_groups, bool read, int line, const char* file) {
@@ -565,7 +563,7 @@ void setmaxnreg(bool more, int registers, int line, const char* file) {
 }  // namespace detail
 
 void lanes::bulk_store(void* to, uint32_t from, uint32_t bytes, const Site& site) {
-  detail::store_from(row_of(to, bytes, site), {0}, from, kChunkBytes, site);
+  detail::start_store(row_of(to, bytes, site), {0}, from, kChunkBytes, site);
 }
 
 }  // namespace emulator
