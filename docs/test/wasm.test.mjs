@@ -258,11 +258,11 @@ test('ch10_backward: its algorithms on the CPU are not in the page, and it says 
   }
 })
 
-test('a page loads at most 187 KB of kernels, compressed', { skip }, () => {
+test('a page loads at most 190 KB of kernels, compressed', { skip }, () => {
   for (const name of MODULES) {
     const size = brotliCompressSync(readFileSync(file_of(name)), {
       params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_LGWIN]: 22 } }).length
-    assert.ok(size <= 187_000, `${name}.wasm: ${size} bytes`)
+    assert.ok(size <= 190_000, `${name}.wasm: ${size} bytes`)
   }
 })
 
