@@ -212,23 +212,26 @@ function kernels(md) {
 // What a page can compile: exercises and kernels. Without docs/public/editor there are none.
 const EDITOR = new URL('../public/editor/editor.json', import.meta.url)
 let all_in_editor
-const in_editor = () => all_in_editor ??= existsSync(EDITOR) ? JSON.parse(readFileSync(EDITOR, 'utf8')) : { exercises: {}, kernels: [] }
+const in_editor = () => all_in_editor ??= existsSync(EDITOR) ? JSON.parse(readFileSync(EDITOR, 'utf8')) : { exercises: {}, kernels: {} }
 
 // Adds an editor for a chapter's kernel below the output of each command that runs it. The editor shows the part of the
 // kernel that the page quoted last.
 function edited_kernels(md) {
   md.core.ruler.push('edited_kernels', (state) => {
     const { tokens } = state, folder = posix.basename(posix.dirname(page_of(state.env)))
-    if (!in_editor().kernels.includes(folder)) return
-    let anchor = 'main_loop'
+    const files = in_editor().kernels[folder]
+    if (!files) return
+    const anchors = {}
     for (let i = 0; i + 1 < tokens.length; ++i) {
       const { type, content, meta } = tokens[i]
       if (type !== 'html_block') continue
-      anchor = /^attention\.hpp#(\w+)$/.exec(meta?.quoted)?.[1] ?? anchor
+      const [, quoted, anchor] = /^(\w+\.hpp)#(\w+)$/.exec(meta?.quoted) ?? []
+      if (quoted) anchors[quoted] = anchor
       const [, command] = /^<!-- run(?:\(\d\))?: (ch\d\d_\w+(?: -[^\s|]+(?: [^-|][^\s|]*)?)*) (?:\||-->)/.exec(content) ?? []
-      if (!command?.startsWith(`ch${folder} `)) continue
+      if (!command?.startsWith(`ch${folder} `) || command.includes(' --algorithm ')) continue  // that is the CPU's
+      const file = files.find((name) => command.includes(` --design ${name.slice(0, -4).replace('_', '-')}`)) ?? files[0]
       tokens.splice(i + 2, 0, Object.assign(new state.Token('html_block', '', 0), { content:
-        `<EditKernel kernel="${folder}" file="attention.hpp" command="${escape(command)}" anchor="${anchor}" />\n` }))
+        `<EditKernel kernel="${folder}" file="${file}" command="${escape(command)}" anchor="${anchors[file] ?? 'main_loop'}" />\n` }))
     }
   })
 }

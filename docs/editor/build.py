@@ -44,11 +44,18 @@ CUDA = ["device_calls", "device_calls_hopper", "math", "runtime", "tensor_maps"]
 EXAMPLES = [f"{name}.cu" for name in ("vector_add", "transpose", "reduction", "matmul", "attention")]
 EMULATOR = "exercise_warp"  # the library of the tests that need stacks for CUDA threads
 
-# The chapters whose kernel can be edited, { folder: the call of the kernel }. Of chapter 09's 18 kernels, it is one.
-FORWARD = "forward(args)"
-KERNELS = {chapter: FORWARD for chapter in sum(wasm.FIBERS.values(), []) if chapter not in wasm.PASSES and chapter < "17"}
-KERNELS["09_masks_and_shapes"] = ("page::dispatch(args, [&](auto head_dim, auto breaks) "
-                                  "{ launch_attention<head_dim>(args, breaks); })")
+# The chapters whose kernel can be edited, { folder: the call of the kernel }. Chapters 09 to 11 have many kernels, of which
+# it is the one that a command needs.
+KERNELS = {chapter: "forward(args)" for chapter in sum(wasm.FIBERS.values(), [])}
+ONE_SIZE = "page::dispatch(args, [&](auto head_dim, auto breaks) {{ {}(args, breaks); }})"
+KERNELS["09_masks_and_shapes"] = ONE_SIZE.format("launch_attention<head_dim>")
+KERNELS["10_backward"] = ONE_SIZE.format("launch_backward<bf16, head_dim>")
+KERNELS["11_decoding"] = ONE_SIZE.format("launch_decode<bf16, head_dim, head_dim <= 64 ? 32 : 16, FA_PAGED, true, true>")
+# The files that a page opens, the first if the command does not name the other's design.
+FILES = {**{chapter: ["attention.hpp"] for chapter in KERNELS}, "10_backward": ["one_kernel.hpp", "two_roles.hpp"]}
+# Kernels of other chapters that these programs run (docs/wasm/README.md).
+RUNS = {"10_backward": "chapter_09", "11_decoding": "chapter_09", "17_low_precision": "chapter_09", "23_fp8": "chapter_16"}
+ARGS = {"forward": "ForwardArgs", "backward": "BackwardArgs", "decode": "DecodeArgs"}
 
 
 def exercises() -> dict:
@@ -125,7 +132,7 @@ def files() -> list:
     found += below(ROOT / "exercises" / "support", "project/exercises/support", r".*\.hpp")
     for chapter in (*KERNELS, "18_systolic_array", "19_ring_attention"):
         found += below(ROOT / "chapters" / chapter, f"project/chapters/{chapter}", r"(?!test_).*\.hpp|edits\.txt")
-    found += [(f"project/kernels/{chapter}.cpp", source(chapter, call)) for chapter, call in KERNELS.items()]
+    found += [(f"project/kernels/{chapter}.cpp", source(chapter)) for chapter in KERNELS]
     for header in ("json_fwd.hpp", "detail/abi_macros.hpp"):
         found.append((f"include/nlohmann/nlohmann/{header}", Path("/usr/include/nlohmann") / header))
     found += [(f"project/{name}", HERE / name) for name in HEADERS]
@@ -144,24 +151,27 @@ def files() -> list:
     return found
 
 
-def source(chapter: str, call: str) -> Path:
+def source(chapter: str) -> Path:
     """Generates the program of a kernel that the page compiles."""
-    text = (HERE / "kernel.cpp.in").read_text()
-    for key, value in {"CHAPTER": chapter[:2], "DIRECTORY": chapter, "CALL": call}.items():
+    text, which = (HERE / "kernel.cpp.in").read_text(), wasm.PASSES.get(chapter, "forward")
+    for key, value in {"CHAPTER": chapter[:2], "DIRECTORY": chapter, "CALL": KERNELS[chapter], "PASS": which,
+                       "ARGS": ARGS[which]}.items():
         text = text.replace(f"@{key}@", value)
     return wasm.written(WORK / f"{chapter}.cpp", text)
 
 
 def of_kernels(generated: list) -> list:
     """Returns the sources of the kernels' programs without the kernels. A program also names the kernel of the chapter
-    before, to count what it does. In the page, this kernel does nothing, because the page runs the original."""
-    sources = []
+    before, to count what it does. In the page, this kernel does nothing, because the page runs the original. (In RUNS
+    are those that it runs.)"""
+    sources = [wasm.HERE / "commands.cpp"]
     for chapter in KERNELS:
-        sources.append(ROOT / "chapters" / chapter / "main.cpp")
+        sources += wasm.of_chapter(chapter)
         sources += [path for path in generated if path.name == f"ch{chapter[:2]}_no_gpu.cpp"]
-        text = (f'#include "chapters/{chapter}/chapter.hpp"\n'
-                f"const fa::KernelBuild emulator::ch{chapter[:2]}::build{{.forward = [](auto&) {{}}}};\n")
-        sources.append(wasm.written(WORK / f"ch{chapter[:2]}_uncounted.cpp", text))
+        if chapter not in wasm.PASSES:
+            text = (f'#include "chapters/{chapter}/chapter.hpp"\n'
+                    f"const fa::KernelBuild emulator::ch{chapter[:2]}::build{{.forward = [](auto&) {{}}}};\n")
+            sources.append(wasm.written(WORK / f"ch{chapter[:2]}_uncounted.cpp", text))
     return sources
 
 
@@ -181,13 +191,15 @@ def libraries(generated: list) -> list:
         objects = list(pool.map(compiled, sources))
         objects_of_cuda = list(pool.map(functools.partial(compiled, define="FA_SIMT_CUDA_FILES"), of_cuda))
         start = compiled(HERE / "start.cpp")
+        runs = {chapter: compiled(wasm.HERE / f"{name}.cpp") for chapter, name in RUNS.items()}
         archives = [stripped(library) for library in LIBRARIES]
     archives.append(made(WORK / "libexercise.a", objects))
     archives.append(made(WORK / "libemucuda.a", objects_of_cuda))
     names = subprocess.run([wasm.tool("llvm-nm-19"), "--defined-only", "--extern-only", "--format=just-symbols",
                             *objects_of_cuda], check=True, stdout=subprocess.PIPE, text=True).stdout
     names = wasm.written(WORK / "emucuda_names", "\n".join(re.findall(r"^(?:emucuda_|__nv_)\w+$", names, re.M)))
-    return [("lib/start.o", start), ("emucuda_names", names), *((f"lib/{path.name}", path) for path in archives)]
+    return [("lib/start.o", start), *((f"lib/{chapter}.o", path) for chapter, path in runs.items()),
+            ("emucuda_names", names), *((f"lib/{path.name}", path) for path in archives)]
 
 
 def without_comments(header: bytes) -> bytes:
@@ -226,7 +238,7 @@ def build() -> None:
     generated = wasm.prepare()
     listed = {"clang": write("clang", (CLANG / "llvm.core.wasm").read_bytes()),
               "files": write("files", packed(files() + libraries(generated))),
-              "exercises": exercises(), "kernels": list(KERNELS), "examples": EXAMPLES}
+              "exercises": exercises(), "kernels": FILES, "examples": EXAMPLES}
     (PUBLIC / "editor.json").write_text(json.dumps(listed))
 
 

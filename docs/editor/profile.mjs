@@ -6,11 +6,13 @@ const ROW = /^ {2}(\S.*?) {2,}(?:([\d.]+|ch\d\d) +)?([\d.]+|ch\d\d)( {2}estimate
 
 /// Returns what a lesson's command asks for: { words: the options, define: macros of the page's program }.
 export function options_of(command) {
-  const words = command.split(' '), value = (name, other) => words.includes(name) ? words[words.indexOf(name) + 1] : other
-  const dim = value('--shape', ',,,,128').split(',')[4]
+  const words = command.split(' '), has = (name) => words.includes(name)
+  // Without a shape, a break chooses one, and otherwise the head size is 128.
+  const dim = has('--shape') ? words[words.indexOf('--shape') + 1].split(',')[4] : has('--break') ? '' : '128'
   return {
-    words: [...words.slice(1), ...words.includes('--profile') ? [] : ['--profile']],
-    define: [`FA_BREAKS=${Number(words.includes('--break'))}`, ...['64', '128'].includes(dim) ? [`FA_HEAD_DIM=${dim}`] : []],
+    words: [...words.slice(1), ...has('--profile') ? [] : ['--profile']],
+    define: [`FA_BREAKS=${Number(has('--break'))}`, `FA_PAGED=${has('--page-size')}`,
+      ...['64', '128'].includes(dim) ? [`FA_HEAD_DIM=${dim}`] : []],
   }
 }
 

@@ -103,9 +103,13 @@ export class Toolchain {
     return { code: wasi.start(instance), text }
   }
 
+  #file(path) {
+    return path.split('/').reduce((at, part) => at?.get(part)?.contents ?? at?.get(part), this.#root)
+  }
+
   /// Returns the text of a file, or undefined.
   text(path) {
-    const file = path.split('/').reduce((at, part) => at?.get(part)?.contents ?? at?.get(part), this.#root)
+    const file = this.#file(path)
     return file && new TextDecoder().decode(file.data)
   }
 
@@ -129,7 +133,7 @@ export class Toolchain {
     if (compiled.code !== 0) {
       return { said: compiled.text, alone: kernel ? undefined : compile('-fsyntax-only', '-x', 'c++', `/${path}`).text }
     }
-    return this.#link('/test.o')
+    return this.#link('/test.o', ...this.#file(`lib/${kernel}.o`) ? [`/lib/${kernel}.o`] : [])
   }
 
   #link(...objects) {

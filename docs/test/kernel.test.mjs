@@ -15,7 +15,7 @@ import { toolchain_in } from './page_toolchain.mjs'
 const MANIFEST = join(SITE, 'editor', 'editor.json')
 const skip = existsSync(MANIFEST) ? false : 'the editor is not built: its compiler or the tools of docs/wasm are missing'
 const EVERY = process.env.FA_EVERY_STATE
-const RUN = ['03', '09', '13', '16']  // the chapters whose first suggestion runs otherwise
+const RUN = ['09', '10', '11', '16', '23']  // the chapters whose first suggestion runs otherwise
 
 const PAGE = '/chapters/04_swizzling/'
 const BUTTON = '.fa-edit-kernel button'
@@ -81,24 +81,27 @@ test('without JSPI, the page says what is missing, and the command', { skip }, (
 const commands_of = (kernel) => readdirSync(join(SITE, 'chapters', kernel)).filter((name) => name.endsWith('.html')).flatMap((name) =>
   [...readFileSync(join(SITE, 'chapters', kernel, name), 'utf8').matchAll(/<p class="fa-edit-kernel"/g)])
 const text_of = (...path) => readFileSync(join(ROOT, 'chapters', ...path), 'utf8')
-const { kernels } = skip ? { kernels: [] } : JSON.parse(readFileSync(MANIFEST, 'utf8'))
+const { kernels } = skip ? { kernels: {} } : JSON.parse(readFileSync(MANIFEST, 'utf8'))
 
 test('each kernel has an editor and suggestions, which show what they say', { skip }, () => blank_page(async (page) => {
-  const run = await toolchain_in(page, { kernel: kernels[0] })
-  for (const kernel of kernels) {
+  const run = await toolchain_in(page, { kernel: Object.keys(kernels)[0] })
+  for (const [kernel, files] of Object.entries(kernels)) {
     assert.ok(commands_of(kernel).length, kernel)
-    const original = text_of(kernel, 'attention.hpp'), request = { kernel, file: 'attention.hpp', ...options_of(`ch${kernel} --shape 1,1,128,512,128`) }
-    const edits = parse(text_of(kernel, 'edits.txt'))
-    assert.ok(edits.length > 1, kernel)
-    const before = EVERY ? await run({ ...request, text: original }) : { output: '' }
-    for (const [i, one] of edits.entries()) {
-      const text = apply(original, one)
-      assert.ok(text, `${kernel}: ${one.name}: its lines are once in attention.hpp`)
-      if (!EVERY && (i > 0 || !RUN.includes(kernel.slice(0, 2)))) continue
-      const yours = await run({ ...request, text })
-      assert.ok(yours.run, `${kernel}: ${one.name}: ${yours.compiled?.said}`)
-      const { lines } = compared(kernel, `chapters/${kernel}/attention.hpp`, before, yours)
-      assert.ok(lines.join('\n').includes(one.says), `${kernel}: ${one.name}: ${one.says} is not in\n${lines.join('\n')}`)
+    const all = parse(text_of(kernel, 'edits.txt')), of_files = files.map((file) => all.filter((one) => apply(text_of(kernel, file), one)))
+    assert.deepEqual(of_files.flat().map(({ name }) => name).sort(), all.map(({ name }) => name).sort(),
+      `${kernel}: the lines of each edit are once in one of its files`)
+    for (const [i, file] of files.entries()) {
+      const original = text_of(kernel, file), edits = of_files[i]
+      const design = files.length > 1 ? ` --design ${file.slice(0, -4).replace('_', '-')}` : ''
+      const request = { kernel, file, ...options_of(`ch${kernel} --shape 1,1,128,512,128${design}`) }
+      assert.ok(edits.length > 1, `${kernel}: ${file}`)
+      const before = EVERY ? await run({ ...request, text: original }) : { output: '' }
+      for (const one of EVERY ? edits : edits.slice(0, RUN.includes(kernel.slice(0, 2)))) {
+        const yours = await run({ ...request, text: apply(original, one) })
+        assert.ok(yours.run, `${kernel}: ${one.name}: ${yours.compiled?.said}`)
+        const { lines } = compared(kernel, `chapters/${kernel}/${file}`, before, yours)
+        assert.ok(lines.join('\n').includes(one.says), `${kernel}: ${one.name}: ${one.says} is not in\n${lines.join('\n')}`)
+      }
     }
   }
 }))
