@@ -758,7 +758,7 @@ def learn(path):
     try:
         about, rows = kept.read(read(path))
         lines = [about["machine"], f"{about['how']}.", "", f"{'':60} {'first time':>10}  {'again':>7}"]
-        for row in rows:
+        for row in (row for row in rows if row["what"]):  # the others are for ./learn itself
             again = duration(row["again"], path.name) if row["again"] else ""
             lines.append(f"./learn {row['command']:12} {row['what']:39} {duration(row['first'], path.name):>10}  "
                          f"{again:>7}".rstrip())
