@@ -31,9 +31,11 @@ LIBRARIES = [Path("/usr/lib/llvm-19/lib/wasm32-wasi/libc++.a"), Path("/usr/lib/l
              Path("/usr/lib/wasm32-wasi/libc.a"), Path("/usr/lib/wasm32-wasi/libwasi-emulated-process-clocks.a"),
              Path("/usr/lib/llvm-19/lib/clang/19/lib/wasi/libclang_rt.builtins-wasm32.a")]
 OWN_HEADERS = r"(__?std|std|float|limits|inttypes|iso646|tgmath|varargs)\w*\.h"  # they belong to the page's clang
-CXX_LEFT_OUT = ("experimental", "__cxx03", "__pstl", "ext",  # and those that need threads or a system with files
+CXX_LEFT_OUT = ("experimental", "__cxx03", "__pstl", "ext", "module.modulemap", "libcxx.imp",
+                # and those that need threads or a system with files
                 "barrier", "condition_variable", "filesystem", "__filesystem", "future", "latch", "semaphore",
                 "shared_mutex", "stop_token", "syncstream")
+NOT_READ = r"include/|project/common/|project/exercises/(support/|.*/test\.cpp$)"
 COMMENT = re.compile(rb'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.S)  # or a literal
 
 # The sources that programs link. The linker takes only those that a program needs.
@@ -44,8 +46,8 @@ CUDA = ["device_calls", "device_calls_hopper", "math", "runtime", "tensor_maps"]
 EXAMPLES = [f"{name}.cu" for name in ("vector_add", "transpose", "reduction", "matmul", "attention")]
 EMULATOR = "exercise_warp"  # the library of the tests that need stacks for CUDA threads
 
-# The chapters whose kernel can be edited, { folder: the call of the kernel }. Chapters 09 to 11 have many kernels, of which
-# it is the one that a command needs.
+# The chapters whose kernel can be edited, { folder: the call of the kernel }. Chapters 09 to 11 have many kernels, of
+# which it is the one that a command needs.
 KERNELS = {chapter: "forward(args)" for chapter in sum(wasm.FIBERS.values(), [])}
 ONE_SIZE = "page::dispatch(args, [&](auto head_dim, auto breaks) {{ {}(args, breaks); }})"
 KERNELS["09_masks_and_shapes"] = ONE_SIZE.format("launch_attention<head_dim>")
@@ -53,8 +55,12 @@ KERNELS["10_backward"] = ONE_SIZE.format("launch_backward<bf16, head_dim>")
 KERNELS["11_decoding"] = ONE_SIZE.format("launch_decode<bf16, head_dim, head_dim <= 64 ? 32 : 16, FA_PAGED, true, true>")
 # The files that a page opens, the first if the command does not name the other's design.
 FILES = {**{chapter: ["attention.hpp"] for chapter in KERNELS}, "10_backward": ["one_kernel.hpp", "two_roles.hpp"]}
+# Sources of their programs that no kernel needs. (left_out.cpp and docs/wasm/commands.cpp replace them.)
+LEFT_OUT = {"10_backward/cpu_backward", "11_decoding/serve_command", "11_decoding/waves_command",
+            "17_low_precision/accuracy", "17_low_precision/number_types", "17_low_precision/simulated"}
 # Kernels of other chapters that these programs run (docs/wasm/README.md).
-RUNS = {"10_backward": "chapter_09", "11_decoding": "chapter_09", "17_low_precision": "chapter_09", "23_fp8": "chapter_16"}
+RUNS = {"10_backward": "chapter_09", "11_decoding": "chapter_09", "17_low_precision": "chapter_09",
+        "23_fp8": "chapter_16"}
 ARGS = {"forward": "ForwardArgs", "backward": "BackwardArgs", "decode": "DecodeArgs"}
 
 
@@ -147,6 +153,7 @@ def files() -> list:
     remedies = {kind: "".join(re.findall(r'"([^"]*)"', words)) for kind, words in kinds}
     found.append(("remedies", wasm.written(WORK / "remedies", json.dumps(remedies))))
     emulated = [exercise for exercise, library in exercises().items() if library == EMULATOR]
+    found.append(("runs", wasm.written(WORK / "runs", json.dumps(RUNS))))
     found.append(("emulated", wasm.written(WORK / "emulated", "\n".join(emulated))))
     return found
 
@@ -164,9 +171,9 @@ def of_kernels(generated: list) -> list:
     """Returns the sources of the kernels' programs without the kernels. A program also names the kernel of the chapter
     before, to count what it does. In the page, this kernel does nothing, because the page runs the original. (In RUNS
     are those that it runs.)"""
-    sources = [wasm.HERE / "commands.cpp"]
+    sources = [HERE / "left_out.cpp", wasm.HERE / "commands.cpp"]
     for chapter in KERNELS:
-        sources += wasm.of_chapter(chapter)
+        sources += [path for path in wasm.of_chapter(chapter) if f"{chapter}/{path.stem}" not in LEFT_OUT]
         sources += [path for path in generated if path.name == f"ch{chapter[:2]}_no_gpu.cpp"]
         if chapter not in wasm.PASSES:
             text = (f'#include "chapters/{chapter}/chapter.hpp"\n'
@@ -191,14 +198,16 @@ def libraries(generated: list) -> list:
         objects = list(pool.map(compiled, sources))
         objects_of_cuda = list(pool.map(functools.partial(compiled, define="FA_SIMT_CUDA_FILES"), of_cuda))
         start = compiled(HERE / "start.cpp")
-        runs = {chapter: compiled(wasm.HERE / f"{name}.cpp") for chapter, name in RUNS.items()}
+        runs = {name: compiled(wasm.HERE / f"{name}.cpp") for name in set(RUNS.values())}
         archives = [stripped(library) for library in LIBRARIES]
     archives.append(made(WORK / "libexercise.a", objects))
+    known = {path.read_bytes() for path in objects}  # not twice, because a CUDA file is linked with both libraries
+    objects_of_cuda = [path for path in objects_of_cuda if path.read_bytes() not in known]
     archives.append(made(WORK / "libemucuda.a", objects_of_cuda))
     names = subprocess.run([wasm.tool("llvm-nm-19"), "--defined-only", "--extern-only", "--format=just-symbols",
                             *objects_of_cuda], check=True, stdout=subprocess.PIPE, text=True).stdout
     names = wasm.written(WORK / "emucuda_names", "\n".join(re.findall(r"^(?:emucuda_|__nv_)\w+$", names, re.M)))
-    return [("lib/start.o", start), *((f"lib/{chapter}.o", path) for chapter, path in runs.items()),
+    return [("lib/start.o", start), *((f"lib/{name}.o", path) for name, path in sorted(runs.items())),
             ("emucuda_names", names), *((f"lib/{path.name}", path) for path in archives)]
 
 
@@ -210,10 +219,10 @@ def without_comments(header: bytes) -> bytes:
 
 
 def packed(content: list) -> bytes:
-    """Returns one file with all others: its list of [path, bytes] in JSON, a zero, and their contents. Headers that
-    are not of this project have no comments."""
+    """Returns one file with all others: its list of [path, bytes] in JSON, a zero, and their contents. Headers have no
+    comments, and tests neither, but what the reader may open has."""
     bytes_of = [(name, path.read_bytes()) for name, path in content]
-    bytes_of = [(name, without_comments(data) if name.startswith("include/") else data) for name, data in bytes_of]
+    bytes_of = [(name, without_comments(data) if re.match(NOT_READ, name) else data) for name, data in bytes_of]
     listed = json.dumps([[name, len(data)] for name, data in bytes_of], separators=(",", ":")).encode()
     return listed + b"\0" + b"".join(data for _, data in bytes_of)
 

@@ -61,11 +61,13 @@ export class Toolchain {
   #clang
   #root = new Map()
   #emulated  // the exercises whose tests need the emulator
+  #runs  // of a kernel's program, the object with the kernel of another chapter
 
   /// `clang` is the compiled module, and `files` are those of unpacked().
   constructor(clang, files) {
     this.#clang = clang
     for (const [path, bytes] of files) this.#put(path, bytes)
+    this.#runs = JSON.parse(this.text('runs'))
     this.#emulated = new Set(this.text('emulated').split('\n'))
   }
 
@@ -103,13 +105,9 @@ export class Toolchain {
     return { code: wasi.start(instance), text }
   }
 
-  #file(path) {
-    return path.split('/').reduce((at, part) => at?.get(part)?.contents ?? at?.get(part), this.#root)
-  }
-
   /// Returns the text of a file, or undefined.
   text(path) {
-    const file = this.#file(path)
+    const file = path.split('/').reduce((at, part) => at?.get(part)?.contents ?? at?.get(part), this.#root)
     return file && new TextDecoder().decode(file.data)
   }
 
@@ -133,7 +131,7 @@ export class Toolchain {
     if (compiled.code !== 0) {
       return { said: compiled.text, alone: kernel ? undefined : compile('-fsyntax-only', '-x', 'c++', `/${path}`).text }
     }
-    return this.#link('/test.o', ...this.#file(`lib/${kernel}.o`) ? [`/lib/${kernel}.o`] : [])
+    return this.#link('/test.o', ...this.#runs[kernel] ? [`/lib/${this.#runs[kernel]}.o`] : [])
   }
 
   #link(...objects) {
