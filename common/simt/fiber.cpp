@@ -59,6 +59,7 @@ bool StackPool::is_overflow(const void* address) const {
 void StackPool::prepare(Fiber& fiber, int i, void (*entry)(transfer_t)) {
   char* bottom = memory_ + stride_ * static_cast<size_t>(i) + kGuardBytes;
   const size_t bytes = kStackBytes - colour(i);
+  fiber.ended = false;
   fiber.stack_bottom = bottom;
   fiber.stack_bytes = bytes;
   fiber.fake_stack = nullptr;

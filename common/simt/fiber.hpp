@@ -40,6 +40,7 @@ using boost::context::detail::transfer_t;
 /// A fiber, or the stack of the CPU thread that runs fibers. Both can be switched to.
 struct Fiber {
   fcontext_t context = nullptr;  // where it continues, valid while it is not running
+  bool ended = false;            // it will not run again
   // Only the sanitizers need the rest, because they must know which stack is in use. (Boost's own
   // annotations need a Boost that was built with BOOST_USE_ASAN, and Debian's is not.)
   const void* stack_bottom = nullptr;
@@ -77,6 +78,7 @@ inline void switch_fiber(Fiber& from, Fiber& to) {
 
 /// Leaves `from`, which will not run again, and runs `to`.
 [[noreturn]] inline void leave_fiber(Fiber& from, Fiber& to) {
+  from.ended = true;
 #ifdef FA_SIMT_ASAN
   __sanitizer_start_switch_fiber(nullptr, to.stack_bottom, to.stack_bytes);
 #endif

@@ -284,8 +284,8 @@ function exercises(md) {
     const file = file_of_exercise(topic, directory)
     const read = (name) => readFileSync(join(ROOT, posix.dirname(page), name), 'utf8')
     const title = /^# (.+)$/m.exec(read('README.md'))[1]
-    const id = title.split(' ')[0], emulator = in_editor().exercises[key] === 'exercise_warp'
-    const tag = trace ? 'Exercise' : `CodeExercise exercise="${key}"${emulator ? ' emulator' : ''}`
+    const id = title.split(' ')[0], stacks = ['exercise_warp', 'exercise_ring'].includes(in_editor().exercises[key])
+    const tag = trace ? 'Exercise' : `CodeExercise exercise="${key}"${stacks ? ' fibers' : ''}`
     const hints = read('hints.md').split(/^## Hint \d+$/m).slice(1).map((hint) => hint.trim().replace(/(?<!\n)\n(?!\n)/g, ' '))
     state.tokens.push(Object.assign(new state.Token('html_block', '', 0), { content:
       `<${tag} id="${id}" title="${escape(title)}" file="${file}" :stub="${escape(JSON.stringify(read(file)))}" `

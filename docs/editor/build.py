@@ -39,7 +39,7 @@ NOT_READ = r"include/|project/common/|project/exercises/(support/|.*/test\.cpp$)
 COMMENT = re.compile(rb'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.S)  # or a literal
 
 # The sources that programs link. The linker takes only those that a program needs.
-SUPPORT = ["table", "tiles", "verdict", "instances", "warp"]
+SUPPORT = ["table", "tiles", "verdict", "instances", "warp", "ring"]
 OWN = ["catch", "cli", "fiber", "file", "memory_bytes", "overflow", "parallel"]
 HEADERS = ("headers.hpp", "emulator_headers.hpp", "kernel_headers.hpp", "cuda_headers.hpp")
 CUDA = ["device_calls", "device_calls_hopper", "math", "runtime", "tensor_maps"]  # of common/cuda
@@ -65,12 +65,12 @@ ARGS = {"forward": "ForwardArgs", "backward": "BackwardArgs", "decode": "DecodeA
 
 
 def exercises() -> dict:
-    """Returns { exercise: library } of the exercises that the page can check: those in C++ without CPU
-    threads. An exercise is its path, such as 02_tiled_cpu/ex1_safe_softmax."""
+    """Returns { exercise: library } of the exercises that the page can check, those in C++. An exercise is its path,
+    such as 02_tiled_cpu/ex1_safe_softmax."""
     registry = (ROOT / "exercises" / "CMakeLists.txt").read_text()
     found = re.findall(r"^exercise\((\w+) (\w+)(?: LIBRARIES (\w+))?\)$", registry, re.M)
     return {f"{topic}/{directory}": library for topic, directory, library in found
-            if library != "exercise_ring" and any((ROOT / "exercises" / topic / directory).glob("*.hpp"))}
+            if any((ROOT / "exercises" / topic / directory).glob("*.hpp"))}
 
 
 def stripped(archive: Path) -> Path:

@@ -115,12 +115,12 @@ function native(id, mistake) {
 }
 
 // All mistakes and solutions take minutes. Normally chapter 02 has each exercise, with one mistake, and every other
-// chapter its first. Of the exercises on the emulator it is EMULATED alone.
+// chapter its first. Of the exercises that need fibers it is WITH_FIBERS alone.
 const EVERY = process.env.FA_EVERY_STATE, WHOLE = '02_tiled_cpu'
-const EMULATED = ['03_basic_kernel/ex1_copy_tile', '15_overlap/ex1_which_wait']
+const WITH_FIBERS = ['03_basic_kernel/ex1_copy_tile', '15_overlap/ex1_which_wait', '19_ring_attention/ex4_two_buffers']
 const { exercises } = skip ? { exercises: {} } : JSON.parse(readFileSync(MANIFEST, 'utf8'))
-const on_emulator = (exercise) => exercises[exercise] === 'exercise_warp'
-const listed = () => Object.keys(exercises).filter((exercise) => !on_emulator(exercise)).filter((exercise, i, all) => EVERY
+const has_fibers = (exercise) => ['exercise_warp', 'exercise_ring'].includes(exercises[exercise])
+const listed = () => Object.keys(exercises).filter((exercise) => !has_fibers(exercise)).filter((exercise, i, all) => EVERY
   || exercise.startsWith(WHOLE) || all.findIndex((other) => dirname(other) === dirname(exercise)) === i)
 
 // A native test names the solution's file, with the lines of the solution, and a page the reader's.
@@ -131,7 +131,7 @@ async function compare(exercise, judge) {
   const [topic, directory] = exercise.split('/'), file = `${directory.replace(/^ex\d+_/, '')}.hpp`
   const title = /^# (.+)$/m.exec(text_of('exercises', topic, directory, 'README.md'))[1], [id] = title.split(' ')
   const verdict_of = async (text) => (await judge(title, { exercise, file, text })).lines.join('\n').trimEnd()
-  if (EVERY || on_emulator(exercise)) {
+  if (EVERY || has_fibers(exercise)) {
     assert.match(await verdict_of(text_of('solutions', topic, directory, file)), new RegExp(`^${id} .*: right \\(\\d+ test cases?\\)`))
   }
   for (const [name, wrong] of wrong_answers(exercise).slice(0, EVERY ? undefined : 1)) {
@@ -144,11 +144,11 @@ test('mistakes have the verdict of ./learn check', { skip }, async () => {
   for (const exercise of listed()) await compare(exercise, (...words) => check(tools, ...words))
 })
 
-test('so have mistakes on the emulator', { skip }, () => blank_page(async (page) => {
-  const run_in_page = await toolchain_in(page, { exercise: EMULATED[0] })
+test('so have mistakes in tests that need fibers', { skip }, () => blank_page(async (page) => {
+  const run_in_page = await toolchain_in(page, { exercise: WITH_FIBERS[0] })
   const judge = async (title, request) => {
     const { compiled, run, output } = await run_in_page(request)
     return compiled ? does_not_compile(title, request.file, compiled) : verdict(title, run, output)
   }
-  for (const exercise of EVERY ? Object.keys(exercises).filter(on_emulator) : EMULATED) await compare(exercise, judge)
+  for (const exercise of EVERY ? Object.keys(exercises).filter(has_fibers) : WITH_FIBERS) await compare(exercise, judge)
 }))

@@ -12,7 +12,6 @@
 #include <new>
 #include <utility>
 
-#include "common/simt/thread.hpp"
 #include "docs/wasm/fiber.hpp"
 #include "docs/wasm/host.hpp"
 
@@ -40,12 +39,6 @@ static_assert(sizeof(void*) == 4 && offsetof(Context, ended) == 20);
 Context main_context{0, 0, 0, 1, 1, 0, nullptr, {}, kCanary};
 Context* current = &main_context;
 
-// Returns the CUDA thread of a fiber that is not the main one.
-const fa::simt::Thread& thread_of(void* fiber) {
-  return *reinterpret_cast<fa::simt::Thread*>(static_cast<char*>(fiber) -
-                                              offsetof(fa::simt::Thread, fiber));
-}
-
 }  // namespace
 
 extern "C" {
@@ -66,7 +59,7 @@ transfer_t jump_fcontext(fcontext_t to, void* data) {
   Context* const from = current;
   current = static_cast<Context*>(to);
   current->transfer = {from, data};
-  if (!from->is_main) from->ended = thread_of(data).finished;
+  from->ended = static_cast<fa::simt::Fiber*>(data)->ended;
   if (from->canary != kCanary) host_fail("a thread's arrays do not fit its stack of 64 KiB");
   if (from->is_main) {
     host_run_fibers();
@@ -114,6 +107,7 @@ bool StackPool::is_overflow(const void*) const { return false; }  // there is no
 
 void StackPool::prepare(Fiber& fiber, int i, void (*entry)(transfer_t)) {
   char* const bottom = memory_ + stride_ * static_cast<size_t>(i);
+  fiber.ended = false;
   fiber.context = boost::context::detail::make_fcontext(bottom + stride_, stride_, entry);
 }
 

@@ -1,16 +1,17 @@
 #include "exercises/support/ring.hpp"
 
 #include <algorithm>
-#include <condition_variable>
 #include <cstring>
 #include <exception>
 #include <limits>
 #include <memory>
-#include <mutex>
-#include <thread>
+
+#include "common/simt/fiber.hpp"
 
 namespace exercise {
 namespace {
+
+using fa::simt::Fiber;
 
 constexpr float NOTHING = std::numeric_limits<float>::quiet_NaN();
 
@@ -38,7 +39,14 @@ bool overlap(std::span<const float> a, std::span<const float> b) {
 
 class Turns {
  public:
-  explicit Turns(int ranks) : sides_(ranks), waits_for_(ranks), ended_(ranks) {}
+  explicit Turns(int ranks)
+      : sides_(ranks),
+        waits_for_(ranks),
+        ended_(ranks),
+        fibers_(ranks),
+        stacks_(fa::simt::borrow_stacks(ranks)) {}
+  ~Turns() { fa::simt::give_back_stacks(std::move(stacks_)); }
+  Turns(const Turns&) = delete;
 
   int ranks() const { return static_cast<int>(sides_.size()); }
   std::vector<std::shared_ptr<Side>>& sides(int rank) { return sides_[rank]; }
@@ -54,47 +62,58 @@ class Turns {
     return letters_.back();
   }
 
-  void begin(int rank) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return turn_ == rank; });
+  // Runs work(rank), which throws nothing, for each rank on a stack of its own.
+  void run(const std::function<void(int)>& work) {
+    work_ = &work;
+    running = this;
+    for (int rank = 0; rank < ranks(); ++rank) stacks_->prepare(fibers_[rank], rank, main_of_rank);
+    turn_ = 0;
+    fa::simt::switch_fiber(main_, fibers_[0]);
   }
+
   // False if no rank can continue.
   bool wait_for(int rank, const Letter& letter) {
     if (letter.sent && letter.received) return true;
-    std::unique_lock lock(mutex_);
     waits_for_[rank] = &letter;
-    hand_on();
-    changed_.wait(lock, [&] { return turn_ == rank; });
+    turn_ = next();
+    if (turn_ != rank) fa::simt::switch_fiber(fibers_[rank], fibers_[turn_]);
     waits_for_[rank] = nullptr;
     return letter.sent && letter.received;
   }
-  void end(int rank) {
-    const std::lock_guard lock(mutex_);
-    ended_[rank] = true;
-    hand_on();
-  }
 
  private:
-  // Passes the turn to the next rank that can continue, or, if there is none, to one that waits.
-  void hand_on() {
-    const int last = turn_;
-    for (const bool stuck : {false, true})
-      for (int i = 1; i <= ranks(); ++i) {
-        const int next = (last + i) % ranks();
-        const Letter* const letter = waits_for_[next];
-        if (ended_[next] || (!stuck && letter && !(letter->sent && letter->received))) continue;
-        turn_ = next;
-        changed_.notify_all();
-        return;
-      }
+  static void main_of_rank(fa::simt::transfer_t from) {
+    Turns& turns = *running;
+    const int rank = turns.turn_;
+    fa::simt::arrive_on(&turns.fibers_[rank], from);
+    (*turns.work_)(rank);
+    turns.ended_[rank] = true;
+    turns.turn_ = turns.next();
+    fa::simt::leave_fiber(turns.fibers_[rank],
+                          turns.turn_ < 0 ? turns.main_ : turns.fibers_[turns.turn_]);
   }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  // Returns the next rank that can continue, or, if there is none, one that waits, or -1 if all
+  // have ended.
+  int next() const {
+    for (const bool stuck : {false, true})
+      for (int i = 1; i <= ranks(); ++i) {
+        const int rank = (turn_ + i) % ranks();
+        const Letter* const letter = waits_for_[rank];
+        if (!ended_[rank] && (stuck || !letter || (letter->sent && letter->received))) return rank;
+      }
+    return -1;
+  }
+
+  inline static Turns* running;
   std::vector<std::shared_ptr<Letter>> letters_;           // in the order in which they began
   std::vector<std::vector<std::shared_ptr<Side>>> sides_;  // for each rank, all it has started
   std::vector<const Letter*> waits_for_;                   // one for each rank
   std::vector<bool> ended_;
+  std::vector<Fiber> fibers_;
+  Fiber main_;
+  std::unique_ptr<fa::simt::StackPool> stacks_;
+  const std::function<void(int)>* work_ = nullptr;
   int turn_ = 0;
 };
 
@@ -195,23 +214,18 @@ void run_watched(int ranks, const std::function<void(WatchedTransport&)>& work,
   Turns turns(ranks);
   std::vector<WatchedTransport> transports;
   for (int rank = 0; rank < ranks; ++rank) transports.emplace_back(turns, rank);
-  std::exception_ptr first;  // one rank runs at a time
-  std::vector<std::thread> threads;
-  for (WatchedTransport& transport : transports) {
-    threads.emplace_back([&] {
-      turns.begin(transport.rank());
-      try {
-        work(transport);
-        const int left = transport.sends_under_way() + transport.receives_under_way();
-        if (left > 0) transport.note_fault("ends before it has waited for all that it started");
-      } catch (const ch19::Deadlock&) {
-      } catch (...) {
-        if (!first) first = std::current_exception();
-      }
-      turns.end(transport.rank());
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  std::exception_ptr first;
+  turns.run([&](int rank) {
+    WatchedTransport& transport = transports[rank];
+    try {
+      work(transport);
+      const int left = transport.sends_under_way() + transport.receives_under_way();
+      if (left > 0) transport.note_fault("ends before it has waited for all that it started");
+    } catch (const ch19::Deadlock&) {
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  });
   if (first) std::rethrow_exception(first);
   for (const WatchedTransport& transport : transports) ended(transport);
 }

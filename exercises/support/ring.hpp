@@ -1,7 +1,7 @@
 #pragma once
-// Ranks of a ring, watched. They are threads that take turns, so that one runs until it waits for
-// what is not there yet, or ends. So each run is the same, and the errors of a rank are recorded in
-// the same place.
+// Ranks of a ring, watched. Each has a stack of its own, and they take turns. One runs until it
+// waits for what is not there yet, or ends. So each run is the same, and the errors of a rank are
+// recorded in the same place.
 
 #include <functional>
 #include <span>
