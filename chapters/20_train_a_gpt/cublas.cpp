@@ -22,7 +22,7 @@ void* library() {
 }
 
 template <class Function>
-Function* real(Function*, const char* name) {
+Function* real(const char* name) {
   void* const found = dlsym(library(), name);
   if (found == nullptr) throw std::runtime_error("cuBLAS has no " + std::string(name));
   return reinterpret_cast<Function*>(found);
@@ -31,10 +31,10 @@ Function* real(Function*, const char* name) {
 }  // namespace
 
 // The functions that device_gpu.cu calls, as cublasLt.h declares them.
-#define FORWARD(result, name, parameters, arguments) \
-  result CUBLASWINAPI name parameters {              \
-    static const auto forward = real(&name, #name);  \
-    return forward arguments;                        \
+#define FORWARD(result, name, parameters, arguments)         \
+  result CUBLASWINAPI name parameters {                      \
+    static const auto forward = real<decltype(name)>(#name); \
+    return forward arguments;                                \
   }
 
 extern "C" {
