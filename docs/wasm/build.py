@@ -53,7 +53,7 @@ LEFT_OUT = {"02_tiled_cpu/bench", "02_tiled_cpu/fast_shared", "02_tiled_cpu/peak
             "03_basic_kernel/bench_simt", "03_basic_kernel/layout", "04_swizzling/banks", "13_wgmma/first_wgmma",
             *(f"10_backward/{name}_command" for name in ("chain", "elements", "projections")),
             "10_backward/schedule_commands",
-            *(f"20_train_a_gpt/{name}" for name in ("device_emulator", "no_gpu", "story"))}
+            *(f"20_train_a_gpt/{name}" for name in ("cublas", "device_emulator", "no_gpu", "story"))}
 
 # Code that runs for each instruction of each thread is compiled for speed, other code for size.
 SMALL = {"block", "buffer", "cluster", "device_hopper", "divergence", "global_log", "hazard_log", "instructions",
