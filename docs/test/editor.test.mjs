@@ -134,9 +134,11 @@ async function compare(exercise, judge) {
   if (EVERY || has_fibers(exercise)) {
     assert.match(await verdict_of(text_of('solutions', topic, directory, file)), new RegExp(`^${id} .*: right \\(\\d+ test cases?\\)`))
   }
-  for (const [name, wrong] of wrong_answers(exercise).slice(0, EVERY ? undefined : 1)) {
+  const mistakes = wrong_answers(exercise).slice(0, EVERY ? undefined : 1)
+  for (const [name, wrong] of mistakes) {
     assert.equal(without_lines(await verdict_of(wrong)), without_lines(`${title}: ${native(id, name)}`), `${exercise}: ${name}`)
   }
+  if (EVERY) console.log(`${exercise},${mistakes.length}`)  // a row of docs/measurements/editor_verdicts.csv
 }
 
 test('mistakes have the verdict of ./learn check', { skip }, async () => {
