@@ -209,7 +209,7 @@ function kernels(md) {
   })
 }
 
-// What a page can compile: exercises and kernels. Without docs/public/editor there are none.
+// The exercises and kernels that a page can compile. Without docs/public/editor there are none.
 const EDITOR = new URL('../public/editor/editor.json', import.meta.url)
 let all_in_editor
 const in_editor = () => all_in_editor ??= existsSync(EDITOR) ? JSON.parse(readFileSync(EDITOR, 'utf8')) : { exercises: {}, kernels: {} }

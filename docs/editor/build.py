@@ -219,8 +219,8 @@ def without_comments(header: bytes) -> bytes:
 
 
 def packed(content: list) -> bytes:
-    """Returns one file with all others: its list of [path, bytes] in JSON, a zero, and their contents. Headers have no
-    comments, and tests neither, but what the reader may open has."""
+    """Returns one file with all others: its list of [path, bytes] in JSON, a zero, and their contents. The comments of
+    headers and tests are left out, but not those of files that the reader may open."""
     bytes_of = [(name, path.read_bytes()) for name, path in content]
     bytes_of = [(name, without_comments(data) if re.match(NOT_READ, name) else data) for name, data in bytes_of]
     listed = json.dumps([[name, len(data)] for name, data in bytes_of], separators=(",", ":")).encode()

@@ -61,7 +61,7 @@ export class Toolchain {
   #clang
   #root = new Map()
   #emulated  // the exercises whose tests need the emulator
-  #runs  // of a kernel's program, the object with the kernel of another chapter
+  #runs  // the object with another chapter's kernel that a kernel's program also runs
 
   /// `clang` is the compiled module, and `files` are those of unpacked().
   constructor(clang, files) {

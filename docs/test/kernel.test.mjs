@@ -15,7 +15,7 @@ import { toolchain_in } from './page_toolchain.mjs'
 const MANIFEST = join(SITE, 'editor', 'editor.json')
 const skip = existsSync(MANIFEST) ? false : 'the editor is not built: its compiler or the tools of docs/wasm are missing'
 const EVERY = process.env.FA_EVERY_STATE
-const RUN = ['09', '10', '11', '16', '23']  // the chapters whose first suggestion runs otherwise
+const RUN = ['03', '09', '10', '11', '13', '16', '23']  // the chapters whose first suggestion runs otherwise
 
 const PAGE = '/chapters/04_swizzling/'
 const BUTTON = '.fa-edit-kernel button'

@@ -5,6 +5,7 @@
 #include <exception>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "common/simt/fiber.hpp"
 
@@ -40,11 +41,7 @@ bool overlap(std::span<const float> a, std::span<const float> b) {
 class Turns {
  public:
   explicit Turns(int ranks)
-      : sides_(ranks),
-        waits_for_(ranks),
-        ended_(ranks),
-        fibers_(ranks),
-        stacks_(fa::simt::borrow_stacks(ranks)) {}
+      : sides_(ranks), waits_for_(ranks), fibers_(ranks), stacks_(fa::simt::borrow_stacks(ranks)) {}
   ~Turns() { fa::simt::give_back_stacks(std::move(stacks_)); }
   Turns(const Turns&) = delete;
 
@@ -62,7 +59,7 @@ class Turns {
     return letters_.back();
   }
 
-  // Runs work(rank), which throws nothing, for each rank on a stack of its own.
+  // Runs work(rank), which throws nothing, for each rank, on a separate stack.
   void run(const std::function<void(int)>& work) {
     work_ = &work;
     running = this;
@@ -87,7 +84,7 @@ class Turns {
     const int rank = turns.turn_;
     fa::simt::arrive_on(&turns.fibers_[rank], from);
     (*turns.work_)(rank);
-    turns.ended_[rank] = true;
+    turns.fibers_[rank].ended = true;
     turns.turn_ = turns.next();
     fa::simt::leave_fiber(turns.fibers_[rank],
                           turns.turn_ < 0 ? turns.main_ : turns.fibers_[turns.turn_]);
@@ -100,7 +97,8 @@ class Turns {
       for (int i = 1; i <= ranks(); ++i) {
         const int rank = (turn_ + i) % ranks();
         const Letter* const letter = waits_for_[rank];
-        if (!ended_[rank] && (stuck || !letter || (letter->sent && letter->received))) return rank;
+        if (!fibers_[rank].ended && (stuck || !letter || (letter->sent && letter->received)))
+          return rank;
       }
     return -1;
   }
@@ -109,7 +107,6 @@ class Turns {
   std::vector<std::shared_ptr<Letter>> letters_;           // in the order in which they began
   std::vector<std::vector<std::shared_ptr<Side>>> sides_;  // for each rank, all it has started
   std::vector<const Letter*> waits_for_;                   // one for each rank
-  std::vector<bool> ended_;
   std::vector<Fiber> fibers_;
   Fiber main_;
   std::unique_ptr<fa::simt::StackPool> stacks_;

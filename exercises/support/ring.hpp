@@ -1,5 +1,5 @@
 #pragma once
-// Ranks of a ring, watched. Each has a stack of its own, and they take turns. One runs until it
+// Ranks of a ring, watched. Each has a separate stack, and they take turns. One runs until it
 // waits for what is not there yet, or ends. So each run is the same, and the errors of a rank are
 // recorded in the same place.
 
