@@ -1,6 +1,8 @@
 // half, bfloat16 and cooperative groups.
 #include <cooperative_groups.h>
+#include <cooperative_groups/memcpy_async.h>
 #include <cooperative_groups/reduce.h>
+#include <cooperative_groups/scan.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -118,14 +120,17 @@ int main() {
     floats[i] = 1 + i / 128.0f;
   }
   halves<<<1, 64>>>(in, pairs);
+  cudaDeviceSynchronize();
   check(__low2float(pairs[6]) == 2 * 2.25f + 0.5f && __high2float(pairs[6]) == 4.5f + 2.25f,
         "half2");
   bfloats<<<1, 64>>>(floats, bfloats_out);
+  cudaDeviceSynchronize();
   check(__bfloat162float(bfloats_out[0]) == 2 && __bfloat162float(bfloats_out[1]) == 2.0f &&
             __bfloat162float(bfloats_out[3]) == 2.03125f,
         "bfloat16");
   ints[64] = 0;
   tiles<<<1, 64>>>(ints);
+  cudaDeviceSynchronize();
   check(ints[0] == 28 && ints[63] == (56 + 63) * 4 + 7000, "tiles");
   check(ints[64] == 22, "coalesced threads");
   int *numbers, *sums;
@@ -134,6 +139,7 @@ int main() {
   cudaMemset(sums, 0, 144 * sizeof(int));
   for (int i = 0; i < 128; ++i) numbers[i] = 3 * i;
   partitions<<<1, 128>>>(numbers, sums);
+  cudaDeviceSynchronize();
   check(sums[0] == 26 && sums[2] == 26 && sums[3] == 25, "labeled partition");
   check(sums[6] == 32 * 62 && sums[5] == 127 * 64 - 32 * 62, "binary partition");
   check(sums[7] == 63 * 32 && sums[8] == 127 * 64 - 63 * 32, "tiles of two warps");
@@ -146,6 +152,7 @@ int main() {
   int* pointer = ints;
   void* arguments[] = {&pointer};
   const cudaError_t error = cudaLaunchCooperativeKernel(rounds, dim3(5), dim3(64), arguments);
+  cudaDeviceSynchronize();
   check(error == cudaSuccess && ints[5] == 31, "grid sync");
   if (failures == 0) printf("all right\n");
   return failures;

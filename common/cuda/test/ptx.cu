@@ -89,6 +89,7 @@ int main() {
   for (int i = 0; i < 64; ++i) in[i] = i * 0.125f;
   int failures = 0;
   product<<<1, 32>>>(a, b, c);
+  cudaDeviceSynchronize();
   for (int row = 0; row < 16; ++row) {
     for (int column = 0; column < 8; ++column) {
       float sum = 0;
@@ -99,8 +100,10 @@ int main() {
   }
   if (wrong) failures = 0;  // the emulator says so
   small_things<<<1, 32>>>(in, c);
+  cudaDeviceSynchronize();
   for (int i = 0; i < 32; ++i) failures += !(fabs(c[i] - (exp2(in[i]) + in[3] + i)) < 1e-5);
   pipeline<<<1, 32>>>(in, c);
+  cudaDeviceSynchronize();
   for (int i = 0; i < 32; ++i) failures += !(c[i] == in[i] + in[32 + i]);
   printf("%d wrong\n", failures);
   return failures;

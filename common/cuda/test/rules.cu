@@ -151,6 +151,7 @@ static void try_atomics(const char* what) {
   T* out = array<T>(3);
   out[2] = 100;
   atomics<<<4, 96>>>(out);
+  cudaDeviceSynchronize();
   check(out[0] == 4 * 96 && out[1] == 95 && out[2] == 3, what);
 }
 
@@ -159,18 +160,25 @@ int main() {
   int* out = array<int>(256);
   for (int i = 0; i < 128; ++i) in[i] = i;
   returns_early<<<1, 128>>>(in, out, 70);
+  cudaDeviceSynchronize();
   check(out[0] == 69 && out[69] == 0, "a barrier after an early return");
   one_thread_counts<<<1, 64>>>();
+  cudaDeviceSynchronize();
   same_value<<<1, 32>>>(out);
+  cudaDeviceSynchronize();
   check(out[31] == 32, "a value that all lanes store");
   small_block<<<1, 20>>>(out);
+  cudaDeviceSynchronize();
   check(out[0] == 10, "votes of a small block");
   halves<<<1, 32>>>(out);
+  cudaDeviceSynchronize();
   check(out[3] == 120 && out[20] == 31, "two masks at the same time");
   memset(out, 0, 256 * sizeof(int));
   converges<<<1, 32>>>(out);
+  cudaDeviceSynchronize();
   check(out[0] == 8 && out[1 + 1] == 0 && out[1 + 29] == 7, "activemask");
   votes<<<1, 96>>>(out);
+  cudaDeviceSynchronize();
   check(out[5] == 32 + 3000 + 80000 + 1000000 + 2000000 && out[40] == 32 + 3000 + 80000 + 1000000,
         "votes");
   try_atomics<int>("atomics on int");
@@ -180,16 +188,19 @@ int main() {
   words[1] = 0xffffffff;
   words[5] = 1;
   bits<<<1, 40>>>(words);
+  cudaDeviceSynchronize();
   unsigned product = 1, parity = 0;
   for (unsigned i = 0; i < 40; ++i) product *= 3, parity ^= i;
   check(words[0] == 0xffffffff && words[1] == 0 && words[2] == parity && words[3] == 40 % 7 &&
             words[4] == 7 && words[5] == product,
         "atomics on bits");
   locks<<<20, 32>>>();
+  cudaDeviceSynchronize();
   int count = 0;
   cudaMemcpyFromSymbol(&count, guarded, sizeof count);
   check(count == 20, "a lock");
   last_block<<<10, 32>>>(in, out);
+  cudaDeviceSynchronize();
   check(out[0] == 55, "the last block adds up");
   if (failures == 0) printf("all right\n");
   return failures;
