@@ -126,24 +126,30 @@ const listed = () => Object.keys(exercises).filter((exercise) => !has_fibers(exe
 // A native test names the solution's file, with the lines of the solution, and a page the reader's.
 const without_lines = (words) => words.replace(/(?:solutions|my_exercises)(\/\S+\.hpp):\d+/g, 'answer$1')
 
-// Compares verdicts of a page with the native ones. `judge` returns the page's.
+// Compares verdicts of a page with the native ones. `judge` returns the page's. Returns what differs.
 async function compare(exercise, judge) {
   const [topic, directory] = exercise.split('/'), file = `${directory.replace(/^ex\d+_/, '')}.hpp`
   const title = /^# (.+)$/m.exec(text_of('exercises', topic, directory, 'README.md'))[1], [id] = title.split(' ')
   const verdict_of = async (text) => (await judge(title, { exercise, file, text })).lines.join('\n').trimEnd()
+  const differences = []
   if (EVERY || has_fibers(exercise)) {
-    assert.match(await verdict_of(text_of('solutions', topic, directory, file)), new RegExp(`^${id} .*: right \\(\\d+ test cases?\\)`))
+    const solved = await verdict_of(text_of('solutions', topic, directory, file))
+    if (!new RegExp(`^${id} .*: right \\(\\d+ test cases?\\)`).test(solved)) differences.push([exercise, 'solution', solved])
   }
   const mistakes = wrong_answers(exercise).slice(0, EVERY ? undefined : 1)
   for (const [name, wrong] of mistakes) {
-    assert.equal(without_lines(await verdict_of(wrong)), without_lines(`${title}: ${native(id, name)}`), `${exercise}: ${name}`)
+    const got = without_lines(await verdict_of(wrong)), expected = without_lines(`${title}: ${native(id, name)}`)
+    if (got !== expected) differences.push([exercise, name, got, expected])
   }
-  if (EVERY) console.log(`${exercise}: its solution and ${mistakes.length} mistakes`)
+  if (EVERY) console.log(`${exercise},${mistakes.length},${differences.length}`)
+  return differences
 }
 
 test('mistakes have the verdict of ./learn check', { skip }, async () => {
   const tools = toolchain()
-  for (const exercise of listed()) await compare(exercise, (...words) => check(tools, ...words))
+  const differences = []
+  for (const exercise of listed()) differences.push(...await compare(exercise, (...words) => check(tools, ...words)))
+  assert.deepEqual(differences, [])
 })
 
 test('so have mistakes in tests that need fibers', { skip }, () => blank_page(async (page) => {
@@ -152,5 +158,7 @@ test('so have mistakes in tests that need fibers', { skip }, () => blank_page(as
     const { compiled, run, output } = await run_in_page(request)
     return compiled ? does_not_compile(title, request.file, compiled) : verdict(title, run, output)
   }
-  for (const exercise of EVERY ? Object.keys(exercises).filter(has_fibers) : WITH_FIBERS) await compare(exercise, judge)
+  const differences = []
+  for (const exercise of EVERY ? Object.keys(exercises).filter(has_fibers) : WITH_FIBERS) differences.push(...await compare(exercise, judge))
+  assert.deepEqual(differences, [])
 }))
