@@ -45,25 +45,26 @@ struct Work {
   Mask mask;
 };
 
+struct Place {
+  int head, q_tile;  // counts the heads of all batches
+};
+
 // [anchor: order]
 // Blocks start in the order of their index. Heads are taken in groups whose K and V fit into L2. In
 // a group the tiles at the end of the sequence come first, because they see the most keys.
+FA_DEVICE Place place_of(int index, int heads, int q_tiles, int together) {
+  const int first_head = index / (together * q_tiles) * together;
+  const int heads_left = heads - first_head;
+  const int group_heads = heads_left < together ? heads_left : together;
+  const int in_group = index - first_head * q_tiles;
+  return {first_head + in_group % group_heads, q_tiles - 1 - in_group / group_heads};
+}
+// [/anchor: order]
+
 template <class Breaks>
-FA_DEVICE Work work_of(const Params& p, int index, Breaks breaks) {
-  const int all_heads = p.heads * p.sequences;
-  const int first_head = index / (p.together * p.q_tiles) * p.together;
-  const int heads_left = all_heads - first_head;
-  const int group_heads = heads_left < p.together ? heads_left : p.together;
-  const int in_group = index - first_head * p.q_tiles;
-  const int head = first_head + in_group % group_heads;
-  Work work{p.q_tiles - 1 - in_group / group_heads,
-            head % p.heads,
-            head / p.heads,
-            0,
-            0,
-            p.len_q,
-            p.mask};
-  // [/anchor: order]
+FA_DEVICE Work work_at(const Params& p, const Place& place, Breaks breaks) {
+  const int head = place.head % p.heads, batch = place.head / p.heads;
+  Work work{place.q_tile, head, batch, 0, 0, p.len_q, p.mask};
   if (p.q_starts == nullptr) return work;
   const int sequence = work.batch;
   work.batch = 0;
@@ -73,6 +74,10 @@ FA_DEVICE Work work_of(const Params& p, int index, Breaks breaks) {
   work.mask.len_kv = load_global(p.kv_starts + sequence + 1) - work.kv_start;
   work.mask.diagonal = breaks.has(fa::TOP_LEFT_MASK) ? 0 : work.mask.len_kv - work.len_q;
   return work;
+}
+template <class Breaks>
+FA_DEVICE Work work_of(const Params& p, int index, Breaks breaks) {
+  return work_at(p, place_of(index, p.heads * p.sequences, p.q_tiles, p.together), breaks);
 }
 
 // Returns the tiles that `rows` queries from `first_row` need, as far as they exist.

@@ -12,7 +12,20 @@ struct Params : ch16::Params {
   TensorMap O_map;  // a box is a warp's 16 rows and 64 columns
   int* claimed;     // tiles of queries that blocks have claimed, beyond each block's first
   int whole;        // tiles of queries before the last round's, which may be cut
+  int late;         // tiles of queries of each head that come last
 };
+
+// [anchor: late]
+// With a causal mask, the tiles of the first quarter of the queries come after those of all groups,
+// for all heads together. They are the shortest, so that all blocks end at nearly the same time.
+FA_DEVICE Place late_place_of(const Params& p, int index) {
+  const int heads = p.heads * p.sequences, early = p.q_tiles - p.late;
+  if (index >= heads * early) return place_of(index - heads * early, heads, p.late, heads);
+  Place place = place_of(index, heads, early, p.together);
+  place.q_tile += p.late;
+  return place;
+}
+// [/anchor: late]
 
 // [anchor: cut]
 // A tile of queries, or a part of one, with up to 64 rows, for one warpgroup.
@@ -25,7 +38,8 @@ template <int BLOCK_Q, class Breaks>
 FA_DEVICE QTile q_tile_of(const Params& p, int index, Breaks breaks) {
   constexpr int PARTS = BLOCK_Q / 64;
   const int part = index - p.whole;  // counts the parts of all tiles that are cut
-  const Work work = work_of(p, part < 0 ? index : p.whole + part / PARTS, breaks);
+  const Place place = late_place_of(p, part < 0 ? index : p.whole + part / PARTS);
+  const Work work = work_at(p, place, breaks);
   QTile tile{work, work.q_tile * BLOCK_Q};
   if (part < 0) return tile;
   tile.first_row += part % PARTS * 64;
@@ -59,10 +73,12 @@ inline Params params_of(const fa::ForwardArgs& args, int block_q, int block_kv, 
                                 {64, shape[2], shape[3] / 64, shape[1], shape[0]},
                                 {stride(2), 128, stride(1), stride(0)}, {64, 16, 1, 1, 1},
                                 Swizzle::bytes_128),
-                reinterpret_cast<int*>(args.workspace), 0};
+                reinterpret_cast<int*>(args.workspace), 0, 0};
   // Chapter 16's groups of heads, whose K and V have up to 16 MB, but with at most 16 heads of K
   // and V, because if rows are short, Q and O take as much of the L2 cache.
   params.together = std::min(params.together, 16 * params.group);
+  if (params.mask.right != UNLIMITED && params.mask.left == UNLIMITED)
+    params.late = params.q_tiles / 4;
   const int parts = block_q / 64, rest = params.num_q_tiles % blocks;
   const int cut = params.num_q_tiles > blocks && rest * parts <= blocks ? rest : 0;
   params.whole = params.num_q_tiles - cut;
