@@ -1,10 +1,9 @@
-// Edits and checks exercises in the page, as a reader does, with real typing. Mistakes of exercises have the verdict of
-// ./learn check in the page's toolchain, in Node, or in Chromium where they need fibers. FA_EVERY_STATE=1: all
-// mistakes and solutions.
+// Edits and checks exercises in the page, as a reader does, with real typing. Solutions and mistakes of all exercises
+// have the verdict of ./learn check in the page's toolchain, in Node, or in Chromium where they need fibers.
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { test } from 'node:test'
 
 import { check, toolchain } from '../editor/run.mjs'
@@ -114,14 +113,10 @@ function native(id, mistake) {
   return read(stdout).result.text.trimEnd()
 }
 
-// All mistakes and solutions take minutes. Normally chapter 02 has each exercise, with one mistake, and every other
-// chapter its first. Of the exercises that need fibers it is WITH_FIBERS alone.
-const EVERY = process.env.FA_EVERY_STATE, WHOLE = '02_tiled_cpu'
-const WITH_FIBERS = ['03_basic_kernel/ex1_copy_tile', '15_overlap/ex1_which_wait', '19_ring_attention/ex4_two_buffers']
+// The solution and one mistake of each exercise, or FA_EVERY_STATE=1: all its mistakes.
+const EVERY = process.env.FA_EVERY_STATE
 const { exercises } = skip ? { exercises: {} } : JSON.parse(readFileSync(MANIFEST, 'utf8'))
 const has_fibers = (exercise) => ['exercise_warp', 'exercise_ring'].includes(exercises[exercise])
-const listed = () => Object.keys(exercises).filter((exercise) => !has_fibers(exercise)).filter((exercise, i, all) => EVERY
-  || exercise.startsWith(WHOLE) || all.findIndex((other) => dirname(other) === dirname(exercise)) === i)
 
 // A native test names the solution's file, with the lines of the solution, and a page the reader's.
 const without_lines = (words) => words.replace(/(?:solutions|my_exercises)(\/\S+\.hpp):\d+/g, 'answer$1')
@@ -132,10 +127,8 @@ async function compare(exercise, judge) {
   const title = /^# (.+)$/m.exec(text_of('exercises', topic, directory, 'README.md'))[1], [id] = title.split(' ')
   const verdict_of = async (text) => (await judge(title, { exercise, file, text })).lines.join('\n').trimEnd()
   const differences = []
-  if (EVERY || has_fibers(exercise)) {
-    const solved = await verdict_of(text_of('solutions', topic, directory, file))
-    if (!new RegExp(`^${id} .*: right \\(\\d+ test cases?\\)`).test(solved)) differences.push([exercise, 'solution', solved])
-  }
+  const solved = await verdict_of(text_of('solutions', topic, directory, file))
+  if (!new RegExp(`^${id} .*: right \\(\\d+ test cases?\\)`).test(solved)) differences.push([exercise, 'solution', solved])
   const mistakes = wrong_answers(exercise).slice(0, EVERY ? undefined : 1)
   for (const [name, wrong] of mistakes) {
     const got = without_lines(await verdict_of(wrong)), expected = without_lines(`${title}: ${native(id, name)}`)
@@ -145,20 +138,22 @@ async function compare(exercise, judge) {
   return differences
 }
 
-test('mistakes have the verdict of ./learn check', { skip }, async () => {
-  const tools = toolchain()
+async function compare_all(which, judge) {
   const differences = []
-  for (const exercise of listed()) differences.push(...await compare(exercise, (...words) => check(tools, ...words)))
+  for (const exercise of which) differences.push(...await compare(exercise, judge))
   assert.deepEqual(differences, [])
+}
+
+test('solutions are right, and mistakes have the verdict of ./learn check', { skip }, () => {
+  const tools = toolchain()
+  return compare_all(Object.keys(exercises).filter((exercise) => !has_fibers(exercise)), (...words) => check(tools, ...words))
 })
 
-test('so have mistakes in tests that need fibers', { skip }, () => blank_page(async (page) => {
-  const run_in_page = await toolchain_in(page, { exercise: WITH_FIBERS[0] })
-  const judge = async (title, request) => {
+test('the same with tests that need fibers', { skip }, () => blank_page(async (page) => {
+  const with_fibers = Object.keys(exercises).filter(has_fibers)
+  const run_in_page = await toolchain_in(page, { exercise: with_fibers[0] })
+  await compare_all(with_fibers, async (title, request) => {
     const { compiled, run, output } = await run_in_page(request)
     return compiled ? does_not_compile(title, request.file, compiled) : verdict(title, run, output)
-  }
-  const differences = []
-  for (const exercise of EVERY ? Object.keys(exercises).filter(has_fibers) : WITH_FIBERS) differences.push(...await compare(exercise, judge))
-  assert.deepEqual(differences, [])
+  })
 }))
