@@ -267,8 +267,8 @@ void attention(FA_GRID_CONSTANT const Params params, Breaks breaks) {
       float sum[2] = {};
       exponentiate(S_rmem, sum, m[0], scale_log2);  // with the current maximum
       finish_output(n - 1);
-      // See chapter 16. Written so that Inf and NaN count as too large.
-      const bool too_large = !(sum[0] + sum[1] < 0x1p50f) || !is_foldable(m[0][0], scale_log2) ||
+      // See chapter 16, where the limit is 2^50. Written so that Inf and NaN count as too large.
+      const bool too_large = !(sum[0] + sum[1] < 0x1p80f) || !is_foldable(m[0][0], scale_log2) ||
                              !is_foldable(m[0][1], scale_log2);
       if (warp_any(too_large)) {
         scores_again<HEAD_DIM, BLOCK_Q>(
