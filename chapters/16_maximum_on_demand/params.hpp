@@ -45,8 +45,9 @@ struct Work {
   Mask mask;
 };
 
+// A tile of queries of a head, which counts the heads of all batches.
 struct Place {
-  int head, q_tile;  // counts the heads of all batches
+  int head, q_tile;
 };
 
 // [anchor: order]

@@ -18,7 +18,7 @@ struct Params : ch16::Params {
 // [anchor: late]
 // With a causal mask, the tiles of the first quarter of the queries come after those of all groups,
 // for all heads together. They are the shortest, so that all blocks end at nearly the same time.
-FA_DEVICE Place late_place_of(const Params& p, int index) {
+FA_DEVICE Place place_in_order(const Params& p, int index) {
   const int heads = p.heads * p.sequences, early = p.q_tiles - p.late;
   if (index >= heads * early) return place_of(index - heads * early, heads, p.late, heads);
   Place place = place_of(index, heads, early, p.together);
@@ -38,7 +38,7 @@ template <int BLOCK_Q, class Breaks>
 FA_DEVICE QTile q_tile_of(const Params& p, int index, Breaks breaks) {
   constexpr int PARTS = BLOCK_Q / 64;
   const int part = index - p.whole;  // counts the parts of all tiles that are cut
-  const Place place = late_place_of(p, part < 0 ? index : p.whole + part / PARTS);
+  const Place place = place_in_order(p, part < 0 ? index : p.whole + part / PARTS);
   const Work work = work_at(p, place, breaks);
   QTile tile{work, work.q_tile * BLOCK_Q};
   if (part < 0) return tile;
