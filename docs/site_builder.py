@@ -40,7 +40,7 @@ COMPILER = DOCS / "node_modules" / "@yowasp" / "clang"  # optional, for the page
 EDITOR = DOCS / "public" / "editor"
 
 IN_FIREFOX = "also in Firefox"  # in the names of tests that run in both browsers
-LONGEST = ("lessons", "wasm", "editor", "kernel", "playground", "site", "reading")  # files of docs/test
+LONGEST = ("verdicts", "lessons", "wasm", "playground", "site", "editor", "kernel", "reading")  # files of docs/test
 
 # Messages of npm without a registry. Any other error is a mistake of ours.
 NO_REGISTRY = ("ENOTFOUND", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EAI_AGAIN", "ENETUNREACH")
@@ -156,8 +156,10 @@ def test(bin_directory: Path) -> None:
 
     # The longest test starts first, so that none runs alone at the end. (`node --test` uses
     # alphabetical order.)
-    tests = sorted((DOCS / "test").glob("*.test.mjs"),
-                   key=lambda path: (path.name.split(".")[0] not in LONGEST, path.name))
+    def order(path):
+        name = path.name.split(".")[0]
+        return LONGEST.index(name) if name in LONGEST else len(LONGEST), path.name
+    tests = sorted((DOCS / "test").glob("*.test.mjs"), key=order)
     both = [path for path in tests if IN_FIREFOX in path.read_text(encoding="utf-8")] if firefox() else []
     if not both:
         print("No test runs in Firefox, because firefox-esr is not installed", flush=True)

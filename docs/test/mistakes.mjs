@@ -5,11 +5,8 @@ import { join } from 'node:path'
 
 import { ROOT } from '../figures/programs.mjs'
 
-function printed(...words) {
-  return execFileSync('python3', ['-B', join(ROOT, 'exercises', 'support', 'mistakes.py'), ...words], { encoding: 'utf8' })
-}
-
 // Returns [name, text] of each mistake of `exercise`, such as 01_toy_machine/ex1_one_element.
 export function wrong_answers(exercise) {
-  return printed(exercise).trim().split('\n').map((name) => [name, printed(exercise, name)])
+  const words = ['-B', join(ROOT, 'exercises', 'support', 'mistakes.py'), exercise, '--json']
+  return Object.entries(JSON.parse(execFileSync('python3', words, { encoding: 'utf8' })))
 }

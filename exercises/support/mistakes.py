@@ -3,6 +3,7 @@
 
     mistakes.py TOPIC/EXERCISE             prints the names of its mistakes
     mistakes.py TOPIC/EXERCISE NAME        prints the answer that makes this mistake
+    mistakes.py TOPIC/EXERCISE --json      prints all such answers, as { name: text }
     mistakes.py TOPIC/EXERCISE --proof F   writes F: the stub, the solution and all mistakes in one header
 
 In mistakes.txt a line without indentation is the name of a mistake. The lines after it are its edit, as
@@ -15,6 +16,7 @@ test and all that the answers share are compiled once, and no two symbols have t
 """
 
 import argparse
+import json
 import re
 import sys
 from dataclasses import dataclass
@@ -234,6 +236,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("exercise")
     parser.add_argument("mistake", nargs="?")
+    parser.add_argument("--json", action="store_true")
     parser.add_argument("--proof", type=Path)
     arguments = parser.parse_args()
     topic, exercise = arguments.exercise.split("/")
@@ -246,6 +249,8 @@ def main():
             arguments.proof.parent.mkdir(parents=True, exist_ok=True)
             if not arguments.proof.exists() or arguments.proof.read_text(encoding="utf-8") != text:
                 arguments.proof.write_text(text, encoding="utf-8")  # else nothing is compiled again
+        elif arguments.json:
+            print(json.dumps(mistakes))
         elif arguments.mistake is None:
             print("\n".join(mistakes))
         elif arguments.mistake in mistakes:
