@@ -16,6 +16,7 @@ const DEVICE = [...NVPTX, '-aux-triple', 'wasm32-wasi', '-fcuda-is-device', '-ta
 const HOST = [...WASM, '-aux-triple', 'nvptx-nvidia-cuda', '-O1', '-exception-model=wasm',
   '-mllvm', '-wasm-enable-eh', '-fcuda-include-gpubinary', '/unit', ...COMMON]
 const PASSES = { device: DEVICE, host: HOST }
+export const PRECOMPILED = Object.keys(PASSES).map((pass) => `${pass}.pch`)  // what prepare() makes
 
 /// Precompiles the headers. `tools` runs programs on files in memory: { run, put, text, has, remove }.
 export function prepare(tools) {

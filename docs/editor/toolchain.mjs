@@ -66,28 +66,34 @@ export class Toolchain {
   /// `clang` is the compiled module, and `files` are those of unpacked().
   constructor(clang, files) {
     this.#clang = clang
-    for (const [path, bytes] of files) this.#put(path, bytes)
+    for (const [path, bytes] of files) this.put(path, bytes)
     this.#runs = JSON.parse(this.text('runs'))
     this.#emulated = new Set(this.text('emulated').split('\n'))
   }
 
   /// Precompiles the headers of { exercise }, { kernel } or { cuda }. The first compile() does it otherwise.
-  prepare({ exercise, kernel, cuda: of_cuda }) {
-    if (of_cuda) return cuda.prepare(this.#tools)
-    const name = kernel ? 'kernel_headers' : this.#emulated.has(exercise) ? 'emulator_headers' : 'headers'
-    if (!this.#root.has(`${name}.pch`)) {
-      const { code, text } = this.#run('clang++', ...FLAGS, '-x', 'c++-header', `/project/${name}.hpp`, '-o', `/${name}.pch`)
-      if (code !== 0) throw new Error(`the headers do not compile: ${text}`)
-    }
-    return `/${name}.pch`
+  prepare(what) {
+    if (what.cuda) return cuda.prepare(this.#tools)
+    const [pch] = this.precompiled(what), header = pch.replace('.pch', '.hpp')
+    if (this.#root.has(pch)) return
+    const { code, text } = this.#run('clang++', ...FLAGS, '-x', 'c++-header', `/project/${header}`, '-o', `/${pch}`)
+    if (code !== 0) throw new Error(`the headers do not compile: ${text}`)
   }
+
+  /// Returns the names of the files that prepare() makes. With get() and put(), another toolchain can have them.
+  precompiled({ exercise, kernel, cuda: of_cuda }) {
+    if (of_cuda) return cuda.PRECOMPILED
+    return [kernel ? 'kernel_headers.pch' : this.#emulated.has(exercise) ? 'emulator_headers.pch' : 'headers.pch']
+  }
+
+  get(name) { return this.#root.get(name).data }
 
   // What cuda.mjs needs of this object.
   #tools = { run: (...words) => this.#run(...words), link: (...objects) => this.#link(...objects),
-    put: (path, bytes) => this.#put(path, bytes), text: (path) => this.text(path),
+    put: (path, bytes) => this.put(path, bytes), text: (path) => this.text(path),
     has: (path) => this.#root.has(path), remove: (path) => this.#root.delete(path) }
 
-  #put(path, bytes) {
+  put(path, bytes) {
     const parts = path.split('/'), name = parts.pop()
     let at = this.#root
     for (const part of parts) {
@@ -121,13 +127,15 @@ export class Toolchain {
     const folder = kernel ? `project/chapters/${kernel}` : `project/my_exercises/${exercise}`, path = `${folder}/${file}`
     const original = kernel && this.text(path)
     this.#root.get('project').contents.delete('my_exercises')
-    this.#put(path, new TextEncoder().encode(text))
+    this.put(path, new TextEncoder().encode(text))
     for (const name of ['test.o', 'program.wasm']) this.#root.delete(name)  // it refuses to replace a file
-    const flags = ['-include-pch', this.prepare({ exercise, kernel }), ...define.map((macro) => `-D${macro}`), '-I', `/${folder}`]
+    this.prepare({ exercise, kernel })
+    const flags = ['-include-pch', `/${this.precompiled({ exercise, kernel })[0]}`,
+      ...define.map((macro) => `-D${macro}`), '-I', `/${folder}`]
     const compile = (...words) => this.#run('clang++', ...FLAGS, ...flags, ...words)
     const source = kernel ? `kernels/${kernel}.cpp` : `exercises/${exercise}/test.cpp`
     const compiled = compile('-c', `/project/${source}`, '-o', '/test.o')
-    if (kernel) this.#put(path, new TextEncoder().encode(original))
+    if (kernel) this.put(path, new TextEncoder().encode(original))
     if (compiled.code !== 0) {
       return { said: compiled.text, alone: kernel ? undefined : compile('-fsyntax-only', '-x', 'c++', `/${path}`).text }
     }

@@ -30,9 +30,20 @@ async function load({ clang, files, what }) {
     stream_of(files).then((stream) => new Response(stream).arrayBuffer())])
   self.postMessage({ loaded: bytes })
   toolchain = new Toolchain(module, unpacked(new Uint8Array(packed)))
-  toolchain.prepare(what)
   const cache = await self.caches?.open(CACHE).catch(() => undefined)
-  for (const { url } of await cache?.keys() ?? []) if (![clang, files].includes(url)) cache.delete(url)  // older
+  // The precompiled headers of an earlier visit, made by the same compiler of the same files.
+  const of_compiler = `&${clang.split('/').pop()}`, made = []
+  const key_of = (name) => `${files}?${name}${of_compiler}`
+  for (const name of toolchain.precompiled(what)) {
+    const kept = await cache?.match(key_of(name))
+    kept ? toolchain.put(name, new Uint8Array(await kept.arrayBuffer())) : made.push(name)
+  }
+  toolchain.prepare(what)
+  for (const name of made) cache?.put(key_of(name), new Response(toolchain.get(name))).catch(() => {})
+  for (const { url } of await cache?.keys() ?? []) {
+    const current = [clang, files].includes(url) || url.startsWith(`${files}?`) && url.endsWith(of_compiler)
+    if (!current) cache.delete(url)
+  }
   return { ready: true }
 }
 

@@ -12,9 +12,15 @@ import { ROOT } from '../figures/programs.mjs'
 export const SITE = resolve(process.env.FA_SITE ?? join(ROOT, 'docs/.vitepress/dist'))
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml',
   '.json': 'application/json', '.woff2': 'font/woff2', '.wasm': 'application/wasm' }
+// Chromium has two compilers of WebAssembly. The second one makes programs faster, but in a short test of the editor it
+// takes two thirds of the processor. FA_EVERY_STATE=1 has both.
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
   '--disable-background-networking',
   '--disable-component-update', '--disable-sync']
+let one_compiler = process.env.FA_EVERY_STATE ? [] : ['--js-flags=--liftoff-only']
+
+/// Chromium, when it starts, has both of its compilers.
+export const use_both_compilers = () => { one_compiler = [] }
 
 const CHROMIUM = process.env.FA_CHROMIUM ?? '/usr/bin/chromium'
 const FIREFOX = process.env.FA_FIREFOX  // tests run in it instead, if it is set
@@ -61,7 +67,8 @@ function serve() {
 // pages.
 let browser, server
 const started = async () => {
-  browser ??= FIREFOX ? start_firefox() : chromium.launch({ executablePath: CHROMIUM, args: FLAGS })
+  browser ??= FIREFOX ? start_firefox() : chromium.launch({ executablePath: CHROMIUM,
+    args: [...FLAGS, ...one_compiler] })
   server ??= serve()
   return [await browser, `http://127.0.0.1:${(await server).address().port}`]
 }

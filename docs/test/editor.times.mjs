@@ -1,7 +1,7 @@
 // node docs/test/editor.times.mjs: seconds until the verdicts of the page, the rows of docs/measurements/editor.csv. With
-// FA_FIREFOX=/usr/bin/firefox-esr: in Firefox.
+// FA_FIREFOX=/usr/bin/firefox-esr: in Firefox. With FA_ONE_COMPILER=1: in Chromium as most tests start it.
 import { readdirSync, readFileSync } from 'node:fs'
-import { with_browser } from './browser.mjs'
+import { use_both_compilers, with_browser } from './browser.mjs'
 import { panel_of } from './code_panel.mjs'
 
 const PAGES = [
@@ -10,6 +10,8 @@ const PAGES = [
   ['kernel of chapter 04', 'kernel', '/chapters/04_swizzling/'],
   ['reduction.cu in the playground', 'playground', '/docs/playground.html'],
 ]
+
+if (!process.env.FA_ONE_COMPILER) use_both_compilers()  // as for a reader
 
 // Returns the CPU time of the browser's processes so far, in seconds.
 function cpu_time() {
@@ -52,16 +54,23 @@ for (const [name, kind, url] of PAGES) {
       console.log([browser, name, what, seconds.toFixed(1), (cpu_time() - before).toFixed(1)].join())
     }
     const run = () => panel.press(kind === 'exercise' ? 'Check' : 'Run')
-    await page.evaluate(() => document.querySelectorAll('details').forEach((fold) => { fold.open = true }))
-    if (kind === 'playground') await page.getByRole('button', { name: 'reduction.cu' }).click()
-    await timed('ready after the download', 'preparing', () => kind === 'kernel'
-      ? page.locator('.fa-edit-kernel button').first().click() : panel.press('Edit'))
-    if (kind === 'exercise') await panel.press('Solution')
+    async function begin(what) {
+      await page.evaluate(() => document.querySelectorAll('details').forEach((fold) => { fold.open = true }))
+      if (kind === 'playground') await page.getByRole('button', { name: 'reduction.cu' }).click()
+      await timed(what, 'preparing', () => kind === 'kernel'
+        ? page.locator('.fa-edit-kernel button').first().click() : panel.press('Edit'))
+      if (kind === 'exercise') await panel.press('Solution')
+    }
+    await begin('ready after the download')
     for (const what of ['first verdict', 'second verdict', 'third verdict']) await timed(what, 'compiling', run)
     await panel.editor.click()
     await page.keyboard.press('Control+Home')
     await page.keyboard.type('wrong;')
     await timed('compile error', 'compiling', run)
+    await page.reload({ waitUntil: 'networkidle' })
+    await begin('ready at the next visit')
+    if (kind !== 'exercise') await panel.press('Reset')
+    await timed('first verdict of the next visit', 'compiling', run)
   })
 }
 process.exit()  // the browser has no test that ends it
