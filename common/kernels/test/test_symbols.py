@@ -48,7 +48,7 @@ def objects_of(build, cxx, scratch):
             target = max(found, key=lambda path: path.stat().st_mtime)
         else:
             target = Path(scratch, f"{source.stem}.o")
-            subprocess.run([cxx, "-std=c++20", "-O0", "-g1", "-I", ROOT, "-c", source, "-o", target],
+            subprocess.run([cxx, "-std=c++20", "-O0", "-g", "-I", ROOT, "-c", source, "-o", target],
                            check=True)
         yield chapter, backend, target
 
