@@ -153,6 +153,9 @@ def files() -> list:
     remedies = {kind: "".join(re.findall(r'"([^"]*)"', words)) for kind, words in kinds}
     found.append(("remedies", wasm.written(WORK / "remedies", json.dumps(remedies))))
     emulated = [exercise for exercise, library in exercises().items() if library == EMULATOR]
+    # Browsers keep precompiled headers by this file's name, and other flags need other ones.
+    flags = "".join(hashlib.sha256((HERE / name).read_bytes()).hexdigest() for name in ("toolchain.mjs", "cuda.mjs"))
+    found.append(("flags", wasm.written(WORK / "flags", flags)))
     found.append(("runs", wasm.written(WORK / "runs", json.dumps(RUNS))))
     found.append(("emulated", wasm.written(WORK / "emulated", "\n".join(emulated))))
     return found

@@ -13,7 +13,7 @@ export const SITE = resolve(process.env.FA_SITE ?? join(ROOT, 'docs/.vitepress/d
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml',
   '.json': 'application/json', '.woff2': 'font/woff2', '.wasm': 'application/wasm' }
 // Chromium has two compilers of WebAssembly. The second one makes programs faster, but in a short test of the editor it
-// takes two thirds of the processor. FA_EVERY_STATE=1 has both.
+// takes more than half of the CPU time. FA_EVERY_STATE=1 has both.
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
   '--disable-background-networking',
   '--disable-component-update', '--disable-sync']
