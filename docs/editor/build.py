@@ -34,8 +34,10 @@ OWN_HEADERS = r"(__?std|std|float|limits|inttypes|iso646|tgmath|varargs)\w*\.h" 
 CXX_LEFT_OUT = ("experimental", "__cxx03", "__pstl", "ext", "module.modulemap", "libcxx.imp",
                 # and those that need threads or a system with files
                 "barrier", "condition_variable", "filesystem", "__filesystem", "future", "latch", "semaphore",
-                "shared_mutex", "stop_token", "syncstream")
-NOT_READ = r"include/|project/common/|project/exercises/(support/|.*/test\.cpp$)"
+                "shared_mutex", "stop_token", "syncstream",
+                # and a large one that no answer needs
+                "regex")
+NOT_READ = r"include/|project/common/|project/chapters/.*\.hpp$|project/exercises/(support/|.*/test\.cpp$)"
 COMMENT = re.compile(rb'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|//[^\n]*|/\*.*?\*/', re.S)  # or a literal
 
 # The sources that programs link. The linker takes only those that a program needs.
@@ -52,15 +54,17 @@ KERNELS = {chapter: "forward(args)" for chapter in sum(wasm.FIBERS.values(), [])
 ONE_SIZE = "page::dispatch(args, [&](auto head_dim, auto breaks) {{ {}(args, breaks); }})"
 KERNELS["09_masks_and_shapes"] = ONE_SIZE.format("launch_attention<head_dim>")
 KERNELS["10_backward"] = ONE_SIZE.format("launch_backward<bf16, head_dim>")
+KERNELS["22_backward_on_hopper"] = ONE_SIZE.format("launch_backward<bf16, head_dim>")
 KERNELS["11_decoding"] = ONE_SIZE.format("launch_decode<bf16, head_dim, head_dim <= 64 ? 32 : 16, FA_PAGED, true, true>")
 # The files that a page opens, the first if the command does not name the other's design.
-FILES = {**{chapter: ["attention.hpp"] for chapter in KERNELS}, "10_backward": ["one_kernel.hpp", "two_roles.hpp"]}
+FILES = {**{chapter: ["attention.hpp"] for chapter in KERNELS}, "10_backward": ["one_kernel.hpp", "two_roles.hpp"],
+         "22_backward_on_hopper": ["kernel.hpp"]}
 # Sources of their programs that no kernel needs. (left_out.cpp and docs/wasm/commands.cpp replace them.)
 LEFT_OUT = {"10_backward/cpu_backward", "11_decoding/serve_command", "11_decoding/waves_command",
             "17_low_precision/accuracy", "17_low_precision/number_types", "17_low_precision/simulated"}
 # Kernels of other chapters that these programs run (docs/wasm/README.md).
 RUNS = {"10_backward": "chapter_09", "11_decoding": "chapter_09", "17_low_precision": "chapter_09",
-        "23_fp8": "chapter_16"}
+        "21_persistent_blocks": "chapter_16", "22_backward_on_hopper": "chapter_09", "23_fp8": "chapter_16"}
 ARGS = {"forward": "ForwardArgs", "backward": "BackwardArgs", "decode": "DecodeArgs"}
 
 
@@ -126,7 +130,7 @@ def files() -> list:
             archive.extractall(resources, [member for member in archive.getmembers() if re.fullmatch(
                 r"include/" + OWN_HEADERS, member.name)])
     found = below(CXX_HEADERS, "include/c++", without=CXX_LEFT_OUT)
-    found += below(C_HEADERS, "include/c", without=("c++",))
+    found += below(C_HEADERS, "include/c", without=("c++", "arpa", "net", "netinet", "netpacket", "scsi"))
     found += below(resources / "include", "include/clang")
     # clang 19's, which our headers complete, and no builtin of theirs is missing in the page's clang
     found += below(CLANG_HEADERS, "include/cuda_clang", r"__clang_cuda_(?!runtime|texture|complex).*\.h")
@@ -225,7 +229,9 @@ def packed(content: list) -> bytes:
     """Returns one file with all others: its list of [path, bytes] in JSON, a zero, and their contents. The comments of
     headers and tests are left out, but not those of files that the reader may open."""
     bytes_of = [(name, path.read_bytes()) for name, path in content]
-    bytes_of = [(name, without_comments(data) if re.match(NOT_READ, name) else data) for name, data in bytes_of]
+    opened = {f"project/chapters/{chapter}/{file}" for chapter, files in FILES.items() for file in files}
+    bytes_of = [(name, without_comments(data) if re.match(NOT_READ, name) and name not in opened else data)
+                for name, data in bytes_of]
     listed = json.dumps([[name, len(data)] for name, data in bytes_of], separators=(",", ":")).encode()
     return listed + b"\0" + b"".join(data for _, data in bytes_of)
 

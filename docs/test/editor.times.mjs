@@ -8,6 +8,7 @@ const PAGES = [
   ['exercise 02.2', 'exercise', '/exercises/02_tiled_cpu/ex2_online_softmax/'],
   ['exercise 05.1 on the emulator', 'exercise', '/exercises/05_pipelining/ex1_prefetch/'],
   ['kernel of chapter 04', 'kernel', '/chapters/04_swizzling/'],
+  ['kernel of chapter 22', 'kernel', '/chapters/22_backward_on_hopper/4-loop.html'],
   ['reduction.cu in the playground', 'playground', '/docs/playground.html'],
 ]
 

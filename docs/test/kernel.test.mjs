@@ -15,7 +15,9 @@ import { toolchain_in } from './page_toolchain.mjs'
 const MANIFEST = join(SITE, 'editor', 'editor.json')
 const skip = existsSync(MANIFEST) ? false : 'the editor is not built: its compiler or the tools of docs/wasm are missing'
 const EVERY = process.env.FA_EVERY_STATE
-const RUN = ['03', '09', '10', '11', '13', '16', '23']  // the chapters whose first suggestion runs otherwise
+const RUN = ['03', '09', '10', '11', '13', '16', '21', '22', '23']  // the chapters whose first suggestion runs otherwise
+
+const SHAPES = { '22_backward_on_hopper': '1,2,256,256,128' }  // its blocks visit tiles of queries
 
 const PAGE = '/chapters/04_swizzling/'
 const BUTTON = '.fa-edit-kernel button'
@@ -93,7 +95,7 @@ test('each kernel has an editor and suggestions, which show what they say', { sk
     for (const [i, file] of files.entries()) {
       const original = text_of(kernel, file), edits = of_files[i]
       const design = files.length > 1 ? ` --design ${file.slice(0, -4).replace('_', '-')}` : ''
-      const request = { kernel, file, ...options_of(`ch${kernel} --shape 1,1,128,512,128${design}`) }
+      const request = { kernel, file, ...options_of(`ch${kernel} --shape ${SHAPES[kernel] ?? '1,1,128,512,128'}${design}`) }
       assert.ok(edits.length > 1, `${kernel}: ${file}`)
       const before = EVERY ? await run({ ...request, text: original }) : { output: '' }
       for (const one of EVERY ? edits : edits.slice(0, RUN.includes(kernel.slice(0, 2)))) {

@@ -28,12 +28,14 @@ FIBERS = {
     "backward": ["10_backward"],
     "decoding": ["11_decoding"],
     "low_precision": ["17_low_precision"],
+    "persistent": ["21_persistent_blocks"],
+    "hopper_backward": ["22_backward_on_hopper"],
     "fp8": ["23_fp8"],
 }
 MODULES = {"toy": ["01_toy_machine"], "tiled": ["02_tiled_cpu"], "systolic": ["18_systolic_array"],
            "gpt": ["20_train_a_gpt"], **FIBERS}
 NEEDS = {"23_fp8": ["17_low_precision"]}  # sources of another chapter
-PASSES = {"10_backward": "backward", "11_decoding": "decode"}  # all others: forward
+PASSES = {"10_backward": "backward", "11_decoding": "decode", "22_backward_on_hopper": "backward"}  # all others: forward
 EXERCISES = "01_toy_machine"  # checked in the page, in the module "toy"
 
 # The files that a program may need. The linker includes only the ones that it uses.
@@ -48,7 +50,7 @@ OWN = ["cli", "file", "main", "memory_bytes", "parallel"]
 OWN_OF_FIBERS = ["fiber", "overflow", "throw"]
 OWN_OF_CPU = ["catch"]
 OWN_OF_ONE = {"toy": ["judge"], "tiled": ["peak"], "gpt": ["gpt"], "backward": ["commands", "chapter_09"],
-              "decoding": ["chapter_09"], "low_precision": ["chapter_09"], "fp8": ["chapter_16"]}
+              "decoding": ["chapter_09"], "low_precision": ["chapter_09"], "persistent": ["chapter_16"], "hopper_backward": ["chapter_09"], "fp8": ["chapter_16"]}
 LEFT_OUT = {"02_tiled_cpu/bench", "02_tiled_cpu/fast_shared", "02_tiled_cpu/peak",
             "03_basic_kernel/bench_simt", "03_basic_kernel/layout", "04_swizzling/banks", "13_wgmma/first_wgmma",
             *(f"10_backward/{name}_command" for name in ("chain", "elements", "projections")),

@@ -1,4 +1,4 @@
-// Chapter 16's kernel as chapter 23 calls it: no break. The whole of it and of chapter 15 fills
+// Chapter 16's kernel as chapters 21 and 23 call it: no break. The whole of it and of chapter 15 fills
 // the module with kernels that never run.
 #include "chapters/16_maximum_on_demand/attention.hpp"
 #include "chapters/16_maximum_on_demand/chapter.hpp"

@@ -27,7 +27,8 @@
 import { read } from '../editor/verdict.mjs'
 import { EXERCISES, PROGRAMS } from './modules.mjs'
 
-const OUTPUTS = { 10: ['dq', 'dk', 'dv'], 20: ['checkpoint'] }  // every other chapter has out
+const GRADIENTS = ['dq', 'dk', 'dv']
+const OUTPUTS = { 10: GRADIENTS, 20: ['checkpoint'], 22: GRADIENTS }  // every other chapter has out
 const NO_KERNELS = [1, 2, 18, 20]  // programs without --device, or on the CPU by default
 // These programs keep options in static variables, so each request needs a new instance.
 const begins_anew = ({ chapter, exercise }) => exercise !== undefined || [1, 2, 10, 11, 20].includes(Number(chapter))
