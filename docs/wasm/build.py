@@ -50,7 +50,8 @@ OWN = ["cli", "file", "main", "memory_bytes", "parallel"]
 OWN_OF_FIBERS = ["fiber", "overflow", "throw"]
 OWN_OF_CPU = ["catch"]
 OWN_OF_ONE = {"toy": ["judge"], "tiled": ["peak"], "gpt": ["gpt"], "backward": ["commands", "chapter_09"],
-              "decoding": ["chapter_09"], "low_precision": ["chapter_09"], "persistent": ["chapter_16"], "hopper_backward": ["chapter_09"], "fp8": ["chapter_16"]}
+              "decoding": ["chapter_09"], "low_precision": ["chapter_09"], "persistent": ["chapter_16"],
+              "hopper_backward": ["chapter_09"], "fp8": ["chapter_16"]}
 LEFT_OUT = {"02_tiled_cpu/bench", "02_tiled_cpu/fast_shared", "02_tiled_cpu/peak",
             "03_basic_kernel/bench_simt", "03_basic_kernel/layout", "04_swizzling/banks", "13_wgmma/first_wgmma",
             *(f"10_backward/{name}_command" for name in ("chain", "elements", "projections")),
