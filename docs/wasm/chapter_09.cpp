@@ -1,5 +1,5 @@
-// Chapter 09's kernel as chapters 10, 11, 17 and 22 call it, with no modifier and no break, for head
-// sizes up to 128. All of it and of chapter 08 fills a module with kernels that never run.
+// Chapter 09's kernel as chapters 10, 11, 17 and 22 call it, with no modifier and no break, for
+// head sizes up to 128. All of it and of chapter 08 fills a module with kernels that never run.
 #include "chapters/09_masks_and_shapes/attention.hpp"
 #include "chapters/09_masks_and_shapes/chapter.hpp"
 

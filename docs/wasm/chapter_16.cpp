@@ -1,5 +1,5 @@
-// Chapter 16's kernel as chapters 21 and 23 call it: no break. The whole of it and of chapter 15 fills
-// the module with kernels that never run.
+// Chapter 16's kernel as chapters 21 and 23 call it, with no break. All of it and of chapter 15
+// fills the module with kernels that never run.
 #include "chapters/16_maximum_on_demand/attention.hpp"
 #include "chapters/16_maximum_on_demand/chapter.hpp"
 
