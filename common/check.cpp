@@ -258,9 +258,10 @@ CheckResult check_output(const Problem& problem, std::span<const float> o,
   }
   // Weights may be as large as 2^8 before they are divided by their sum.
   const double safe = std::numeric_limits<float>::max() / (256.0 * static_cast<double>(shape.kv));
-  double largest_v = largest(problem.v);
+  double largest_mean = 0;
   for (const double mean : problem.v_mean)
-    largest_v = max_keeping_nan(std::abs(mean) + largest(problem.v), largest_v);
+    largest_mean = max_keeping_nan(std::abs(mean), largest_mean);
+  const double largest_v = largest(problem.v) + largest_mean;
   if (result.o.nonfinite > 0 && !(largest_v <= safe)) {
     result.cause = text(
         "V of up to %.2g: its sum over %lld keys, before the division, can pass 3.4e38, "
