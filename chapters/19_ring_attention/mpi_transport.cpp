@@ -66,7 +66,12 @@ void MpiTransport::wait(const Request& request) {
                      std::to_string(pending.other) + " for " + std::to_string(seconds) +
                      " seconds: it has ended, or hangs, or all wait for one another");
     }
-    if (!done) std::this_thread::yield();
+    if (done) break;
+    if (Clock::now() - began < std::chrono::milliseconds(100)) {
+      std::this_thread::yield();
+    } else {  // there may be more ranks than cores
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
   }
   last_call_ = Clock::now();
   if (!pending.received) return;
