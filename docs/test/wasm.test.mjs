@@ -27,7 +27,7 @@ const kernels = modules.ampere
 const every = process.env.FA_EVERY_STATE === '1'
 
 // Options of a chapter besides the shape.
-const MORE = { 11: { page_size: 16, splits: 2 } }
+const MORE = { 11: { page_size: 16, splits: 2 }, 22: { deterministic: true } }
 const SHAPES = [[1, 1, 64, 128, 64], [1, 2, 128, 220, 128], [2, 1, 70, 130, 64]]
 
 function breaksOf(program) {
