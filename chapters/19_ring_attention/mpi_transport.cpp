@@ -58,16 +58,17 @@ void MpiTransport::wait(const Request& request) {
   longest_work_ = std::max(longest_work_, began - last_call_);
   const auto patience = std::chrono::seconds(8) + 4 * ranks_ * longest_work_;
   MPI_Status status;
-  for (int done = 0; !done;) {
+  for (int done = 0;;) {
     MPI_Test(&pending.request, &done, &status);
-    if (!done && Clock::now() - began > patience) {
+    if (done) break;
+    const auto waited = Clock::now() - began;
+    if (waited > patience) {
       const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience).count();
       throw RankLost("rank " + std::to_string(rank_) + ": nothing from rank " +
                      std::to_string(pending.other) + " for " + std::to_string(seconds) +
                      " seconds: it has ended, or hangs, or all wait for one another");
     }
-    if (done) break;
-    if (Clock::now() - began < std::chrono::milliseconds(100)) {
+    if (waited < std::chrono::milliseconds(100)) {
       std::this_thread::yield();
     } else {  // there may be more ranks than cores
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -48,14 +48,14 @@ CUDA = ["device_calls", "device_calls_hopper", "math", "runtime", "tensor_maps"]
 EXAMPLES = [f"{name}.cu" for name in ("vector_add", "transpose", "reduction", "matmul", "attention")]
 EMULATOR = "exercise_warp"  # the library of the tests that need stacks for CUDA threads
 
-# The chapters whose kernel can be edited, { folder: the call of the kernel }. Chapters 09 to 11 have many kernels, of
-# which it is the one that a command needs.
+# The chapters whose kernel can be edited, { folder: the call of the kernel }. Chapters 09 to 11 and 22 have many
+# kernels, of which it is the one that a command needs.
 KERNELS = {chapter: "forward(args)" for chapter in sum(wasm.FIBERS.values(), [])}
 ONE_SIZE = "page::dispatch(args, [&](auto head_dim, auto breaks) {{ {}(args, breaks); }})"
 KERNELS["09_masks_and_shapes"] = ONE_SIZE.format("launch_attention<head_dim>")
 KERNELS["10_backward"] = ONE_SIZE.format("launch_backward<bf16, head_dim>")
-KERNELS["22_backward_on_hopper"] = ONE_SIZE.format("launch_backward<bf16, head_dim>")
 KERNELS["11_decoding"] = ONE_SIZE.format("launch_decode<bf16, head_dim, head_dim <= 64 ? 32 : 16, FA_PAGED, true, true>")
+KERNELS["22_backward_on_hopper"] = ONE_SIZE.format("launch_backward<bf16, head_dim>")
 # The files that a page opens, the first if the command does not name the other's design.
 FILES = {**{chapter: ["attention.hpp"] for chapter in KERNELS}, "10_backward": ["one_kernel.hpp", "two_roles.hpp"],
          "22_backward_on_hopper": ["kernel.hpp"]}
