@@ -198,7 +198,7 @@ def judge(problem: Problem, out: np.ndarray, lse: Optional[np.ndarray],
     if result.wrong == 0 and not agreed:
         lines.append("  O: no element stands out, but together they are too far off")
     if not agreed:
-        diagnosis = mistakes.diagnose(problem, got, reference.o, reference.lse)
+        diagnosis = mistakes.diagnose(problem, got, reference.o, reference.lse, result.wrong == result.nonfinite)
         lines += [f"  looks like: {diagnosis}"] if diagnosis else []
         narrower = mistakes.type_text(problem.dtype, got, reference.o)
         lines += [f"  O: {narrower}"] if narrower else []

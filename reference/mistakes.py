@@ -413,14 +413,14 @@ def sample_places(rows: np.ndarray, count: int) -> List[Place]:
     return [Place(*map(int, places[c])) for c in chosen]
 
 
-def diagnose(problem: Problem, got: np.ndarray, expected: np.ndarray, lse: np.ndarray
+def diagnose(problem: Problem, got: np.ndarray, expected: np.ndarray, lse: np.ndarray, finite_is_right: bool
              ) -> Optional[str]:
     """Returns a sentence on the mistake in O [B,H,Lq,D], or None if no known mistake explains
-    it."""
+    it. `finite_is_right`: only NaN and Inf are wrong."""
     finite_rows = np.isfinite(got).all(axis=-1)
     if not finite_rows.all():
         text = diagnose_nonfinite(problem, got, lse)
-        if text:
+        if text or finite_is_right:
             return text
     mistake = (explain(problem, got, expected, finite_rows)
                or exchanged_text(got, expected, 1, "heads")

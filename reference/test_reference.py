@@ -4,6 +4,9 @@ must not pass.
     cd reference && python3 -W error -m unittest -q test_reference
 """
 
+import contextlib
+import functools
+import io
 import json
 import math
 import os
@@ -626,10 +629,13 @@ class Checker(unittest.TestCase):
                                  "window": (12, 2), "softcap": 3.0, "alibi": True}),
     ]
 
-    def masked(self):
-        """Yields (problem, O, LSE) of correct kernels."""
+    @classmethod
+    @functools.cache
+    def masked(cls):
+        """Returns problems, their references, and O and LSE of correct kernels."""
+        cases = []
         for dtype in ("bf16", "f16", "f32"):
-            for shape, kv_heads, options in self.MASKED:
+            for shape, kv_heads, options in cls.MASKED:
                 for q_scale in (1.0, 20.0):
                     q, k, v = random_inputs(shape, 0, q_scale)
                     k, v = k[:, :kv_heads], v[:, :kv_heads]
@@ -637,11 +643,12 @@ class Checker(unittest.TestCase):
                     o, lse = attention.general(
                         q, k, v, lambda *qkv, **kw: attention.Attention(*flash_in(dtype, *qkv, **kw)),
                         **options)
-                    yield problem, o, lse
+                    cases.append((problem, check.compute_reference(problem), o, lse))
+        return cases
 
     def test_correct_masked_kernels_agree(self):
-        for problem, o, lse in self.masked():
-            agreed, verdict = check.judge(problem, o, lse)
+        for problem, reference, o, lse in self.masked():
+            agreed, verdict = check.judge(problem, o, lse, reference=reference)
             self.assertTrue(agreed, verdict)
 
     def test_a_wrong_sink_fails(self):
@@ -674,8 +681,7 @@ class Checker(unittest.TestCase):
 
     def test_a_nan_anywhere_in_a_masked_problem_fails(self):
         random = np.random.default_rng(0)
-        for problem, o, lse in self.masked():
-            reference = check.compute_reference(problem)
+        for problem, reference, o, lse in self.masked():
             for tensor in (o, lse):
                 at = np.unravel_index(random.integers(tensor.size), tensor.shape)
                 kept, tensor[at] = tensor[at], np.nan
@@ -690,7 +696,7 @@ class Checker(unittest.TestCase):
         """Compares head by head and block by block with all at once."""
         blocks, attention.row_blocks = attention.row_blocks, lambda *a: blocks(*a, max_scores=300)
         try:
-            for problem, _, _ in self.masked():
+            for problem, *_ in self.masked():
                 if problem.dtype == "f32":
                     reference = check.compute_reference(problem)
                     inputs = (attention.round_to(x, "f32") for x in (problem.q, problem.k, problem.v))
@@ -1330,12 +1336,22 @@ class CommandLine(unittest.TestCase):
         np.save(self.folder / f"{name}.npy", array)
 
     def check(self, *extra, **files):
-        command = [sys.executable, "-W", "error", "-B", str(HERE / "check.py")]
+        """Returns what check.py's main returns and prints."""
+        arguments = []
         for name in ("q", "k", "v", "out"):
-            command += ["--" + name, str(self.folder / files.get(name, f"{name}.npy"))]
-        result = subprocess.run(command + list(extra), stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True)
-        return result.returncode, result.stdout, result.stderr
+            arguments += ["--" + name, str(self.folder / files.get(name, f"{name}.npy"))]
+        arguments += extra
+        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+            code = check.main(arguments)
+        return code, out.getvalue(), err.getvalue()
+
+    def test_the_program(self):
+        files = [word for name in ("q", "k", "v", "out") for word in ("--" + name, self.folder / f"{name}.npy")]
+        for options, code in ((["--causal"], 0), ([], 1), (["--dtype", "f15"], 2)):
+            result = subprocess.run([sys.executable, "-W", "error", "-B", HERE / "check.py", *files, *options],
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.assertEqual((result.returncode, result.stdout, result.stderr), self.check(*options))
+            self.assertEqual(result.returncode, code)
 
     def assert_error(self, message, *extra, **files):
         code, out, err = self.check(*extra, **files)
