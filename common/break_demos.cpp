@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "common/error.hpp"
+#include "common/guarded_main.hpp"
 #include "common/parse.hpp"
 #include "common/text.hpp"
 #include "common/words.hpp"

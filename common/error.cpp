@@ -1,4 +1,4 @@
-#include "common/error.hpp"
+#include "common/guarded_main.hpp"
 
 #include <cerrno>
 #include <csignal>

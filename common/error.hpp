@@ -1,7 +1,6 @@
 #pragma once
-// Errors that a user can cause, and the place where they become an exit code.
+// Errors that a user can cause, and the exit codes of programs.
 
-#include <functional>
 #include <stdexcept>
 #include <string>
 
@@ -24,9 +23,5 @@ enum ExitCode : int { kAgreed = 0, kDisagreed = 1, kBadInput = 2 };
 // True if everything that was printed has reached standard output. Otherwise (for example on a full
 // disk) prints one line `error: …` on stderr.
 bool output_is_written();
-
-// Runs `body`. An exception becomes one line `error: …` on stderr and exit code 2, and so does
-// output that could not be written.
-int guarded_main(int argc, char** argv, const std::function<int(int, char**)>& body);
 
 }  // namespace fa

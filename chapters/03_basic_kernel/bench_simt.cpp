@@ -8,7 +8,7 @@
 #include <ctime>
 
 #include "chapters/03_basic_kernel/attention.hpp"
-#include "common/error.hpp"
+#include "common/guarded_main.hpp"
 #include "common/parallel.hpp"
 #include "common/simt/fiber.hpp"
 #include "common/simt/simt.hpp"

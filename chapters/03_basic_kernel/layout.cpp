@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "common/cli.hpp"
-#include "common/error.hpp"
+#include "common/guarded_main.hpp"
 #include "common/json_report.hpp"
 #include "common/simt/simt.hpp"
 #include "layout.hpp"

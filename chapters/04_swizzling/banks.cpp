@@ -13,7 +13,7 @@
 
 #include "attention.hpp"
 #include "common/cli.hpp"
-#include "common/error.hpp"
+#include "common/guarded_main.hpp"
 #include "common/json_report.hpp"
 #include "common/simt/traffic.hpp"
 

@@ -1,6 +1,7 @@
 #pragma once
 // The parameters of a backward kernel, and the part of the work that a block takes.
 
+#include <algorithm>
 #include <string>
 
 #include "breaks.hpp"

@@ -10,7 +10,7 @@
 
 #include "common/backend.hpp"
 #include "common/cli.hpp"
-#include "common/error.hpp"
+#include "common/guarded_main.hpp"
 #include "common/half.hpp"
 #include "common/kernels/geometry.hpp"
 #include "common/simt/simt.hpp"

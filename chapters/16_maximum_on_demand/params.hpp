@@ -1,6 +1,8 @@
 #pragma once
 // From the host's arguments to the kernel's parameters, and from these to the work of one block.
 
+#include <algorithm>
+
 #include "breaks.hpp"
 #include "common/kernels/launch.hpp"
 #include "common/kernels/mask.hpp"

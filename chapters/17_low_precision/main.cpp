@@ -4,6 +4,7 @@
 #include "breaks/ch17_low_precision.hpp"
 #include "chapter.hpp"
 #include "common/accuracy.hpp"
+#include "common/guarded_main.hpp"
 #include "common/kernels/program.hpp"
 
 namespace ch17 {

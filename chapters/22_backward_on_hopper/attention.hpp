@@ -7,6 +7,7 @@
 //
 //   ch22_backward_on_hopper --shape 1,2,256,256,128 --causal --profile
 
+#include <algorithm>
 #include <type_traits>
 
 #include "kernel.hpp"

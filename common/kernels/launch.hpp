@@ -1,7 +1,6 @@
 #pragma once
 // Launches a forward kernel from the host's arguments, as chapters 03 to 08 do.
 
-#include <algorithm>
 #include <initializer_list>
 #include <limits>
 #include <string>

@@ -11,7 +11,7 @@
 
 #include "common/backend.hpp"
 #include "common/cli.hpp"
-#include "common/error.hpp"
+#include "common/guarded_main.hpp"
 #include "common/simt/simt.hpp"
 #include "common/words.hpp"
 
