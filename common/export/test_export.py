@@ -53,14 +53,20 @@ class Texts(unittest.TestCase):
 
 
 def compile_by_nvcc(chapter, nvcc):
-    """Returns nvcc's exit status for the chapter's file, where warnings count as errors. The build makes machine code
-    of the same PTX instructions."""
+    """Returns nvcc's exit status for the chapter's file, where warnings count as errors. It is not optimized (-G),
+    because the build makes machine code of the same instructions."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "attention.cu")
         source.write_text(export.export(chapter), encoding="utf-8")
-        return subprocess.run([
-            nvcc, "-std=c++20", "-ptx", "-Werror", "all-warnings", "-o", str(Path(folder, "attention.ptx")),
-            "-arch", export.architecture(chapter).replace("sm_", "compute_"), str(source)]).returncode
+        result = subprocess.run([
+            nvcc, "-std=c++20", "-ptx", "-G", "-o", str(Path(folder, "attention.ptx")),
+            "-arch", export.architecture(chapter).replace("sm_", "compute_"), str(source)],
+            stderr=subprocess.PIPE, text=True)
+    print(result.stderr, end="")
+    # Only -G says this, of long kernels.
+    warnings = [line for line in result.stderr.splitlines()
+                if "warning" in line and "debug information may not be accurate" not in line]
+    return result.returncode or int(bool(warnings))
 
 
 if __name__ == "__main__":
