@@ -88,7 +88,10 @@ target_link_libraries(fa_doctest_main PUBLIC fa_flags doctest::doctest)
 target_compile_options(fa_doctest_main PRIVATE ${FA_NOT_OPTIMIZED})
 # A third of a test's compile time is these headers, so g++ parses them once for all tests.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_precompile_headers(fa_doctest_main PRIVATE <doctest/doctest.h> <algorithm> <cmath> <functional>
+  add_library(fa_test_headers OBJECT EXCLUDE_FROM_ALL "${FA_ROOT}/common/precompiled.cpp")
+  target_link_libraries(fa_test_headers PRIVATE fa_flags doctest::doctest)
+  target_compile_options(fa_test_headers PRIVATE ${FA_NOT_OPTIMIZED})
+  target_precompile_headers(fa_test_headers PRIVATE <doctest/doctest.h> <algorithm> <cmath> <functional>
     <limits> <map> <memory> <optional> <random> <span> <string> <vector>)
 endif()
 
@@ -127,7 +130,7 @@ function(fa_test name)
   if(NOT ARG_OPTIMIZED)
     target_compile_options(test_${name} PRIVATE ${FA_NOT_OPTIMIZED})
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      target_precompile_headers(test_${name} REUSE_FROM fa_doctest_main)
+      target_precompile_headers(test_${name} REUSE_FROM fa_test_headers)
     endif()
   endif()
   target_compile_definitions(test_${name} PRIVATE FA_SOURCE_DIR="${FA_ROOT}"

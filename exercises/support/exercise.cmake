@@ -48,12 +48,11 @@ endif()
 add_library(exercise_learner INTERFACE)
 target_compile_options(exercise_learner INTERFACE -Wno-error)
 # Half of a test's compile time is these headers; parsed once, they cost nothing.
-add_library(exercise_headers STATIC "${FA_ROOT}/exercises/support/headers.cpp")
+add_library(exercise_headers STATIC "${FA_ROOT}/common/precompiled.cpp")
 target_link_libraries(exercise_headers PRIVATE exercise_support exercise_answer)
 target_precompile_headers(exercise_headers PRIVATE <doctest/doctest.h> <algorithm> <cmath> <span>
   <string> <vector> "${FA_ROOT}/exercises/support/instances.hpp")
-add_library(exercise_warp_headers STATIC EXCLUDE_FROM_ALL
-  "${FA_ROOT}/exercises/support/headers.cpp")
+add_library(exercise_warp_headers STATIC EXCLUDE_FROM_ALL "${FA_ROOT}/common/precompiled.cpp")
 target_link_libraries(exercise_warp_headers PRIVATE exercise_warp exercise_answer)
 target_precompile_headers(exercise_warp_headers PRIVATE <doctest/doctest.h> <algorithm> <cmath> <span>
   <string> <vector> "${FA_ROOT}/exercises/support/instances.hpp"
