@@ -1,6 +1,6 @@
 #pragma once
-// What a chapter's two builds give to host code. Without the headers of host code, because nvcc
-// reads it for each kernel.
+// The build of a chapter's kernel, as host code sees it. It includes no headers of host code,
+// because nvcc reads it for each kernel.
 
 #include "common/kernels/backward.hpp"
 #include "common/kernels/decode.hpp"

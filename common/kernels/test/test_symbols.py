@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[3]
 # The functions of a chapter that host code calls, and the functions that these call.
 ENTRIES = [("forward", "attention"), ("backward", "backward"), ("decode", "decode")]
 
-# It includes files of chapter 10, with another namespace around them.
+# Chapters with an object of their own: 22 includes files of chapter 10 in another namespace.
 ALONE = {"22"}
 
 
