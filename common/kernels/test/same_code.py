@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Checks that breaks cost nothing when they are off: the intact kernel's machine code has the same
-bytes as code from a source without breaks.
+"""Checks that breaks cost nothing when they are off: the compiler makes the same code of the intact
+kernel as of a source without breaks.
 
     same_code.py CHAPTER COMPILER [FLAG …]     CHAPTER: the directory below chapters/, or of
                                                its second kernel: 23_fp8
 
 Compiles twice: the kernel as it is, and a copy in which the breaks are removed from the text. Both
-must have the same .text. A third build of chapters 02 and 03, with run-time breaks, must have a
-different one, which shows that the test can fail. A compiler named nvcc compiles a cubin for sm_90,
-and in its copy also the parameter and the template argument of the breaks are removed. For the
-host, every `breaks.has(…)` becomes `false` but the empty parameter stays, because without it names
-and closures change and the compiler assigns other registers.
+must have the same functions. A third build of chapters 02 and 03, with run-time breaks, must have
+others, which shows that the test can fail. From a compiler named nvcc the test compares PTX, and in
+its copy also the parameter and the template argument of the breaks are removed. For the host it
+compares machine code. There every `breaks.has(…)` becomes `false` but the empty parameter stays,
+because without it names and closures change and the compiler assigns other registers.
 """
 
 import os
@@ -78,12 +78,26 @@ def text_sections(path):
     return sections
 
 
-def code(sections):
+def machine_code(path):
     """Returns the code of the kernel and of the functions that were not inlined into it, without
     the code that launches it. Their names differ between builds."""
-    return sorted(bytes_ for name, bytes_ in sections
+    return sorted(bytes_ for name, bytes_ in text_sections(path)
                   if re.match(r"\.text\._ZN?(8emulator|3gpu|4ch02)", name)
                   and not re.search(r"launch|3use", name))
+
+
+def ptx(path):
+    """Returns launch bounds and body of each function. Names that differ between builds are
+    replaced: a function's own, its number in labels, and those of what it uses, which are counted."""
+    functions = []
+    for function in re.split(r"^(?=\.[^\n]*\.(?:entry|func)\b)", path.read_text(encoding="utf-8"),
+                             flags=re.MULTILINE)[1:]:
+        name, body = re.fullmatch(r"[^\n]*?(\w+)\(\n.*?^\)\n(.*)", function, re.MULTILINE | re.DOTALL).groups()
+        body = re.sub(r"L__BB\d+_", "L_", body.replace(name, "self"))
+        used = {}
+        functions.append(re.sub(r"\b_Z\w+", lambda symbol: f"used{used.setdefault(symbol.group(0), len(used))}",
+                                body))
+    return sorted(functions)
 
 
 def with_included(chapter):
@@ -96,7 +110,7 @@ def with_included(chapter):
 
 
 def build(directory, chapter, breaks, struck, compiler, flags):
-    """Returns the machine code of one of the three builds, compiled in its own directory."""
+    """Returns the functions of one of the three builds, compiled in its own directory."""
     is_cuda = Path(compiler).name == "nvcc"
     removed = 0
     for source in ("common", *with_included(f"chapters/{chapter}")):
@@ -118,16 +132,16 @@ def build(directory, chapter, breaks, struck, compiler, flags):
     if struck and not removed:
         raise SystemExit(f"error: {chapter} has no break to remove")
     template = {"02": TILED, "10": BACKWARD, "11": DECODE}.get(chapter[:2], KERNEL)
-    source, result = ("use.cu", "use.cubin") if is_cuda else ("use.cpp", "use.o")
+    source, result = ("use.cu", "use.ptx") if is_cuda else ("use.cpp", "use.o")
     number = chapter[:2]
     (directory / source).write_text(
         template.format(directory=chapter, number=number, breaks=breaks), encoding="utf-8")
-    how = ["-cubin"] if is_cuda else ["-c", "-O3", "-DNDEBUG", "-ffp-contract=off"]
+    how = ["-ptx"] if is_cuda else ["-c", "-O3", "-DNDEBUG", "-ffp-contract=off"]
     if is_cuda and not any(flag.startswith("-arch") for flag in flags):
         how.append("-arch=sm_90")
     subprocess.run([compiler, "-std=c++20", *how, "-I.", *flags, source, "-o", result],
                    cwd=directory, check=True)
-    return code(text_sections(directory / result))
+    return (ptx if is_cuda else machine_code)(directory / result)
 
 
 def main():
@@ -152,7 +166,7 @@ def main():
           f"without the breaks in the source {sum(map(len, struck))}"
           + f", with run-time breaks {sum(map(len, broken))}" * shows)
     if total < 1000:
-        print("error: no kernel was found in the object file", file=sys.stderr)
+        print("error: no kernel was found in the compiler's output", file=sys.stderr)
         return 1
     if intact != struck:
         print("error: the intact kernel is not what it would be without breaks", file=sys.stderr)
