@@ -1,10 +1,12 @@
 # Building a chapter's kernel twice: for the emulator always, for the GPU where there is a CUDA
 # toolkit. Included by each chapter from 03 on, after project.cmake.
 
-# Sets FA_CUDA_CODES, the machine code to make, and FA_CUDA_FLAGS, nvcc's options for it.
+# Sets FA_CUDA_CODES, the machine code to make, FA_CUDA_FLAGS, nvcc's options for it, and
+# FA_CUDA_CARDS, the cards that kernels can be made for.
 # sm_80 is the oldest GPU that has cp.async and bf16 mma; its code also runs on sm_86 and sm_89. By
-# default: that and sm_90, both made from one PTX, compute_80's, so that nvcc reads each file once.
-# The PTX is there too: a newer GPU translates it when it loads a kernel for the first time.
+# default: the code of this machine's GPU, and that of the H100 where there is none. It is made from
+# compute_80's PTX, which is there too: any other GPU translates it when it loads a kernel for the
+# first time. -DFA_CUDA_CODES="sm_80;sm_90" makes both, and nvcc reads each file once.
 # -DCMAKE_CUDA_ARCHITECTURES=90 makes that alone, in CMake's own way: each from its own PTX.
 macro(fa_cuda_architectures)
   set(FA_CUDA_FLAGS "")
@@ -15,11 +17,24 @@ macro(fa_cuda_architectures)
     if(NOT FA_CUDA_CODES)  # native, all
       set(FA_CUDA_CODES sm_)
     endif()
+    set(FA_CUDA_CARDS "${FA_CUDA_CODES}")
   else()
     set(CMAKE_CUDA_ARCHITECTURES OFF)
-    execute_process(COMMAND "${FA_NVCC}" --list-gpu-code OUTPUT_VARIABLE known)
-    string(REGEX MATCHALL "sm_(80|90)\n" FA_CUDA_CODES "${known}")
-    list(TRANSFORM FA_CUDA_CODES STRIP)
+    if(NOT FA_CUDA_CARDS)
+      execute_process(COMMAND "${FA_NVCC}" --list-gpu-code OUTPUT_VARIABLE known)
+      string(REGEX MATCHALL "sm_(80|90)\n" known "${known}")
+      list(TRANSFORM known STRIP)
+      set(FA_CUDA_CARDS "${known}" CACHE INTERNAL "")
+    endif()
+    if(NOT FA_CUDA_CODES)
+      execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+        OUTPUT_VARIABLE card RESULT_VARIABLE none ERROR_QUIET)
+      list(GET FA_CUDA_CARDS -1 code)
+      if(none EQUAL 0 AND card MATCHES "^8")
+        set(code sm_80)
+      endif()
+      set(FA_CUDA_CODES ${code} CACHE STRING "Machine code of kernels that any GPU from sm_80 on has")
+    endif()
     string(REPLACE ";" "," codes "${FA_CUDA_CODES}")
     set(FA_CUDA_FLAGS "SHELL:-gencode arch=compute_80,code=[compute_80,${codes}]")
   endif()
@@ -125,15 +140,15 @@ function(fa_machine_code only)
       RESULT_VARIABLE unknown OUTPUT_QUIET ERROR_QUIET)  # --list-gpu-code does not list sm_90a
     if(unknown)
       set(left_out "this build has no GPU kernel of chapter ${FA_CHAPTER}: its nvcc knows no ${only}")
-    elseif(NOT "${FA_CUDA_CODES}" MATCHES "(^|;)(${family}|sm_$)")
+    elseif(NOT "${FA_CUDA_CARDS}" MATCHES "(^|;)(${family}|sm_$)")
       set(left_out "this build has no GPU kernel of chapter ${FA_CHAPTER}: it makes no ${only}")
     endif()
     if(left_out)
       message(STATUS "GPU kernel left out: ${left_out}")
     endif()
   else()
-    list(SORT FA_CUDA_CODES COMPARE NATURAL)
-    list(GET FA_CUDA_CODES 0 code)
+    list(SORT FA_CUDA_CARDS COMPARE NATURAL)
+    list(GET FA_CUDA_CARDS 0 code)
     if(code STREQUAL "sm_")  # native, all: nobody says which
       set(code sm_80)
     endif()

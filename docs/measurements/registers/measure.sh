@@ -1,6 +1,6 @@
 #!/bin/sh
-# Registers of each chapter's intact kernel, as ptxas reports them, for every architecture that is built
-# by default and from the same PTX. From the repository root:
+# Registers of each chapter's intact kernel, as ptxas reports them, for both machine codes that can be built
+# from the same PTX. From the repository root:
 #   docs/measurements/registers/measure.sh > docs/measurements/registers/cuda13.0.txt
 #   docs/measurements/registers/measure.sh bounds > docs/measurements/registers/bounds_cuda13.0.txt
 set -e
