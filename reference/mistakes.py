@@ -451,6 +451,7 @@ def explain(problem: Problem, got: np.ndarray, expected: np.ndarray, finite_rows
     def whole_head(b: int, h: int) -> Tuple[np.ndarray, ...]:
         return tuple(x.astype(np.float64) for x in problem.head(b, h))
 
+    @lru_cache(maxsize=None)  # most mistakes are made in the head of the row, for few rows
     def heads(at: Place) -> Tuple[Head, int]:
         return head_at(problem, at, *whole_head(at.b, at.h))
 

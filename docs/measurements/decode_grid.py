@@ -40,7 +40,8 @@ UNIQUE, SHARED = (37, 17), (128, 512, 2048)  # keys of a sequence and of all
 SPLITS = (1, 2, 3, 5, 17, 32, 55, 97, 128)
 PAGES = (0, 1, 4, 16, 128, 256)
 DIMS = (32, 64, 80, 128)
-SMALL_SCORES = 33000             # queries x keys at most, with --small
+SMALL_SCORES = 400_000           # queries x keys of all heads at most, with --small
+SMALL_TENSOR = 4_000_000         # elements of K for as many heads
 NOWHERE = -1_234_567_890
 
 
@@ -94,10 +95,14 @@ def whole_grid(first_seed: int) -> Iterator[Case]:
 
 
 def small_grid(first_seed: int) -> Iterator[Case]:
-    """Returns some of the short cases, so that each value of each option occurs."""
-    cases = [case for case in whole_grid(first_seed)
-             if case.lengths[0] * case.lengths[1] * case.batch // 2 <= SMALL_SCORES]
-    return iter(cases[::len(cases) // 60 | 1])  # an odd step, so that every option changes
+    """Returns some of the short cases of each test, so that each value of each option occurs."""
+    short = {}
+    for case in whole_grid(first_seed):
+        (queries, room), heads = case.lengths, case.batch * case.heads[0]
+        if queries * room * heads <= SMALL_SCORES and room * heads * case.dim <= SMALL_TENSOR:
+            short.setdefault(case.test, []).append(case)
+    for test, count in ("kvcache", 44), ("splitkv", 8), ("prefix", 8):
+        yield from short[test][::len(short[test]) // count | 1]  # an odd step, so that every option changes
 
 
 class Sequences:

@@ -55,15 +55,16 @@ class Grid(unittest.TestCase):
         self.assertEqual(right(lambda name, x: x, CASES[::8]), len(CASES[::8]))
 
     def test_mistakes_are_seen(self):
-        cases = [case for case in CASES if case.lengths == (113, 203) and case.window == (-1, -1)]
-        self.assertEqual(len(cases), 12)
+        cases = [case for case in CASES if case.lengths == (113, 203) and case.window == (-1, -1)
+                 and not case.causal]
+        self.assertEqual(len(cases), 6)
         for name, change in {
                 "V in another order": only("v", lambda x: np.roll(x, 1, -2)),
                 "V without its mean": only("mean", lambda x: x * 0),
                 "Q in one scale too large": only("q", lambda x: x * 1.5),
                 "P unscaled": only("p", lambda x: OnHost.e4m3(x / 64) * 64),
                 "O not a number": only("o", lambda x: x * np.nan)}.items():
-            self.assertLess(right(change, cases), 6, name)
+            self.assertLess(right(change, cases), 3, name)
 
 
 if __name__ == "__main__":
