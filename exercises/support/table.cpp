@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <sstream>
 #include <stdexcept>
@@ -56,7 +55,7 @@ Changes::Changes(const std::string& text) {
 
 const Changes::Change* Changes::find(const char* name) const {
   for (const Change& change : changes_) {
-    if (std::strcmp(change.name.c_str(), name) != 0) continue;
+    if (change.name[0] != name[0] || change.name != name) continue;
     if (!*change.asked) *change.asked = true;
     return &change;
   }
@@ -65,8 +64,8 @@ const Changes::Change* Changes::find(const char* name) const {
 
 bool Changes::operator()(const char* name) const { return find(name) != nullptr; }
 
-double Changes::number(const std::string& name, double default_value) const {
-  const Change* change = find(name.c_str());
+double Changes::number(const char* name, double default_value) const {
+  const Change* change = find(name);
   return change ? change->value : default_value;
 }
 

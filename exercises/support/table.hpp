@@ -26,9 +26,12 @@ class Changes {
     return ((*this)(names) || ...);
   }
   // The value of this name, or `default_value` where the mistake gives none.
-  double number(const std::string& name, double default_value) const;
-  int integer(const std::string& name, int default_value) const {
+  double number(const char* name, double default_value) const;
+  int integer(const char* name, int default_value) const {
     return static_cast<int>(number(name, default_value));
+  }
+  int integer(const std::string& name, int default_value) const {
+    return integer(name.c_str(), default_value);
   }
   // The same changes and more.
   Changes with(const std::string& text) const;

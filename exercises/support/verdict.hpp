@@ -39,6 +39,12 @@ struct Look {
   std::string name, shown, explanation;
 };
 
+// Numbers as a part of what is shown: they are compared, and never printed.
+template <class T>
+std::string bytes(const std::vector<T>& all) {
+  return {reinterpret_cast<const char*>(all.data()), all.size() * sizeof(T)};
+}
+
 // The shown words or the output of each mistake of a table, by shown(way), output(way). A Way is
 // made of Changes.
 template <class Way = Changes, class Show>

@@ -62,9 +62,7 @@ std::string piece_text(const Labels& labels, const Fragments& fragments, int r) 
 
 // All that a mistake must explain, which is every register, and the kinds of hazards.
 std::string shown(const Fragments& fragments) {
-  std::string all = hazard_kinds(fragments.report);
-  for (const uint32_t value : fragments.values) all += std::to_string(value) + " ";
-  return all;
+  return hazard_kinds(fragments.report) + bytes(fragments.values);
 }
 
 }  // namespace

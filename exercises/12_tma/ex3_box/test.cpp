@@ -204,9 +204,7 @@ static Seen run(const Case& c, const Changes& is) {
 
 static std::string shown(const Seen& seen) {
   if (!seen.refused.empty()) return "refused";
-  std::string all = exercise::hazard_kinds(seen.report);
-  for (const uint16_t label : seen.tile) all += std::to_string(label) + " ";
-  return all;
+  return exercise::hazard_kinds(seen.report) + exercise::bytes(seen.tile);
 }
 
 static std::string words(const Case& c, uint16_t label) {

@@ -251,7 +251,7 @@ static Runs run_all(int num_tiles, Kernel kernel) {
     message = exercise::hazards(seen.report) + message;
     if (ex12::other_parity != 0)
       message += "a parity is 0 or 1, and not " + std::to_string(ex12::other_parity) + "\n";
-    for (const uint16_t tile : seen.tiles) runs.values += std::to_string(tile) + " ";
+    runs.values += exercise::bytes(seen.tiles);
     if (runs.first.empty()) runs.first = message;
     for (const fa::simt::Hazard& hazard : seen.report.hazards)
       runs.kinds.insert(fa::simt::hazard_name(hazard.kind));

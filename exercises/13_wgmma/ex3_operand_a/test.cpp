@@ -41,14 +41,16 @@ static Place place_by(const Changes& is, int thread, int j, int i) {
                                                               : lane % 4 * 2 + element)};
 }
 
+static const Changes NONE;
+
 static Place place_with(const Changes& is, int thread, int j, int i) {
-  return place_by(is("pack-only") ? Changes{} : is, thread, j, i);
+  return place_by(is("pack-only") ? NONE : is, thread, j, i);
 }
 
 template <int KEYS>
 static void pack_with(const Changes& is, int thread, uint32_t (&P_rmem)[4],
                       const float (&S_rmem)[KEYS / 8][4], int step, const float* key_scale) {
-  const Changes place = is("place-only") ? Changes{} : is;
+  const Changes& place = is("place-only") ? NONE : is;
   for (int i = 0; i < 4; ++i) {
     const int half = is("registers-exchanged") ? i / 2 : is("upper-rows-only") ? 0 : i % 2;
     const int second = is("registers-exchanged") ? i % 2 : is("first-eight-keys-only") ? 0 : i / 2;
@@ -67,7 +69,7 @@ static void pack_with(const Changes& is, int thread, uint32_t (&P_rmem)[4],
       if (is("step-as-fragment")) key = right - 8 * j + 8 * step;
       if (is("step-and-eight")) key = right - 8 * j + 8 * (step + second);
       if (is("scale-of-the-first-eight")) key = right - 8 * second;
-      if (is("scale-of-the-row")) key = place_by({}, thread, j, element).row;
+      if (is("scale-of-the-row")) key = place_by(NONE, thread, j, element).row;
       const float scale = is("scale-forgotten") ? 1.0f : key_scale[key];
       float s = S_rmem[j][is("same-score") ? half * 2 : element];
       if (is("rounded-too-early")) s = fa::to_float(fa::from_float<fp16>(s));
@@ -157,13 +159,10 @@ using PlaceOf = std::function<Place(int thread, int j, int i)>;
 constexpr int FRAGMENTS = 4;
 
 static std::string shown_places(const PlaceOf& place) {
-  std::string all;
+  std::vector<Place> all;
   for (int thread = 0; thread < THREADS; ++thread)
-    for (int at = 0; at < FRAGMENTS * 4; ++at) {
-      const Place p = place(thread, at / 4, at % 4);
-      all.append(reinterpret_cast<const char*>(&p), sizeof p);  // compared, never printed
-    }
-  return all;
+    for (int at = 0; at < FRAGMENTS * 4; ++at) all.push_back(place(thread, at / 4, at % 4));
+  return exercise::bytes(all);
 }
 
 TEST_CASE("the place of an accumulator") {
@@ -267,13 +266,10 @@ static std::vector<float> read_weights(const Scores& scores, Pack pack_step) {
   return weights;
 }
 
-static std::string shown_weights(const std::vector<float>& weights) {
-  std::string all;
-  for (float x : weights) {
+static std::string shown_weights(std::vector<float> weights) {
+  for (float& x : weights)
     if (x != x) x = std::numeric_limits<float>::quiet_NaN();
-    all.append(reinterpret_cast<const char*>(&x), sizeof x);  // compared, never printed
-  }
-  return all;
+  return exercise::bytes(weights);
 }
 
 template <int KEYS>

@@ -330,7 +330,7 @@ static Runs run_all(int num_tiles, Produce produce, Consume consume) {
     if (message.empty() && runs.buffers.size() != wanted)
       message = "tiles came to " + std::to_string(runs.buffers.size()) + " buffers, expected " +
                 std::to_string(wanted) + "\n";
-    for (const uint16_t tile : seen.tiles) runs.values += std::to_string(tile) + " ";
+    runs.values += exercise::bytes(seen.tiles);
     if (runs.first.empty()) runs.first = message;
     if (schedule == 0)
       runs.order = waits(seen.report, num_tiles) +

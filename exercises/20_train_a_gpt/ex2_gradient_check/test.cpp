@@ -348,10 +348,9 @@ static Example attention(const std::string& mistake = "") {
     return sum;
   };
   const auto weights = [=](const Numbers& x, int i) {
-    Numbers P;
+    Numbers P(i + 1);
     double l = 0;
-    for (int j = 0; j <= i; ++j) P.push_back(std::exp(SCALE * dot(row(x, i), row(x, LENGTH + j))));
-    for (const double p : P) l += p;
+    for (int j = 0; j <= i; ++j) l += P[j] = std::exp(SCALE * dot(row(x, i), row(x, LENGTH + j)));
     for (double& p : P) p /= l;
     return P;
   };
