@@ -275,8 +275,8 @@ void Mbarriers::pass(Mbarrier& barrier, Thread& thread, const Site& site) {
   if (warp.clock.time_of(barrier.engine) >= now) return;
   block_.acquire(thread, barrier.released);
   // After all its lanes have waited for this phase, the warp knows it. wgmma and ldmatrix use what
-  // the warp knows.
-  for (int lane = 0; lane < warp.lanes; ++lane) {
+  // the warp knows. Lanes mostly wait in order, so the last one is asked first.
+  for (int lane = warp.lanes; lane-- > 0;) {
     const Clock* clock = warp.first[lane].clock.get();
     if (clock == nullptr || clock->time_of(barrier.engine) < now) return;
   }
