@@ -274,6 +274,59 @@ std::string undeclared_names(const std::string& messages) {
   return sentences;
 }
 
+// A pass of clang over a file, for the device or for the host.
+struct Pass {
+  std::vector<std::string> command;  // without the options of the command line, headers and file
+  fs::path headers;                  // precompiled; "" for none
+
+  std::vector<std::string> with(const std::vector<std::string>& options, bool precompiled) const {
+    const std::string header = (home() / "include" / "cuda_runtime.h").string();
+    return join(join(command, options),
+                precompiled
+                    ? std::vector<std::string>{"-Xclang", "-include-pch", "-Xclang", headers}
+                    : std::vector<std::string>{"-include", header});
+  }
+};
+
+// cuda_runtime.h is two thirds of the work on a small file. So clang keeps what it has read, in a
+// file for each pass and the options that the header depends on, and the first run makes the file.
+// Where it cannot be written, each run reads the header.
+void precompile(const std::vector<Pass*>& passes, const fs::path& directory) {
+  std::error_code ignored;
+  fs::create_directories(home() / "headers", ignored);
+  std::vector<std::pair<Pass*, Process>> running;
+  const auto made = [](const Pass& pass) {
+    return pass.headers.string() + std::to_string(getpid());
+  };
+  for (Pass* pass : passes) {
+    if (fs::exists(pass->headers)) continue;
+    running.emplace_back(
+        pass, start(join(pass->command, {"-Xclang", "-emit-pch", "-c", "-o", made(*pass),
+                                         (home() / "include" / "cuda_runtime.h").string()}),
+                    (directory / "headers.txt").string()));
+  }
+  for (auto& [pass, process] : running) {
+    if (finish(process) == 0) fs::rename(made(*pass), pass->headers, ignored);
+    fs::remove(made(*pass), ignored);
+    if (!fs::exists(pass->headers)) pass->headers.clear();
+  }
+}
+
+// Whether a macro of the command line may be one that the headers ask for.
+bool concern_headers(const std::vector<std::string>& options) {
+  return std::any_of(options.begin(), options.end(), [](const std::string& option) {
+    return option.rfind("-D_", 0) == 0 || option.rfind("-DEMUCUDA", 0) == 0;
+  });
+}
+
+// Whether clang does not take the precompiled headers: it is another version, or a header has
+// changed.
+bool refuses_headers(const std::string& messages) {
+  return messages.find("PCH file") != std::string::npos ||
+         messages.find("AST file") != std::string::npos ||
+         messages.find("precompiled") != std::string::npos;
+}
+
 // Returns the program, or "" after the compiler's messages have been printed.
 fs::path compile(Options options, const fs::path& directory) {
   const std::string clang = program_on_path({"clang++-19"});
@@ -281,54 +334,79 @@ fs::path compile(Options options, const fs::path& directory) {
     throw UsageError("clang++-19 is not installed (Debian, Ubuntu: apt-get install clang-19)");
   const fs::path include = home() / "include";
   const std::string library = (home() / "libemucuda.so").string();
-  std::vector<std::string> common = {clang,
-                                     "-x",
-                                     "cuda",
-                                     "-nocudainc",
-                                     "-nocudalib",
-                                     "--cuda-path=/nonexistent",
-                                     "-std=c++17",
-                                     "-isystem",
-                                     include.string(),
-                                     "-include",
-                                     (include / "cuda_runtime.h").string(),
-                                     "-Xclang",
-                                     "-target-sdk-version=12.3",
-                                     "-fno-strict-aliasing",
-                                     "-ffp-contract=" + options.contract,
-                                     "-Xclang",
-                                     "-fcuda-allow-variadic-functions",
-                                     "--cuda-gpu-arch=" + options.arch,
-                                     "-w",
-                                     "-Wno-unused-command-line-argument",
-                                     "-Wno-pass-failed"};
-  common = join(common, options.compiler);
+  std::string standard = "-std=c++17";
+  for (const std::string& option : options.compiler)
+    if (option.rfind("-std=", 0) == 0) standard = option;
+  const std::vector<std::string> common = {
+      clang,
+      "-x",
+      "cuda",
+      "-nocudainc",
+      "-nocudalib",
+      "--cuda-path=/nonexistent",
+      standard,
+      "-isystem",
+      include.string(),
+      "-Xclang",
+      "-target-sdk-version=12.3",
+      "-fno-strict-aliasing",
+      "-ffp-contract=" + options.contract,
+      "-Xclang",
+      "-fcuda-allow-variadic-functions",
+      "-Xclang",
+      "-fno-cxx-modules",  // else C++20 takes __host__ max and __device__ max for one
+      "--cuda-gpu-arch=" + options.arch,
+      "-w",
+      "-Wno-unused-command-line-argument",
+      "-Wno-pass-failed"};
+  const std::string key = standard.substr(5) + "-" + options.arch + "-" + options.contract + ".pch";
+  Pass device{
+      join(common, {"--cuda-device-only", "--cuda-feature=+ptx83", "-O2", "-g1",
+                    "-fno-finite-loops",  // a loop that never ends stays
+                    "-fno-discard-value-names", "-Xclang", "-disable-llvm-passes", "-emit-llvm"}),
+      home() / "headers" / ("device-" + key)};
+  Pass host{join(common, {"--cuda-host-only", options.optimize, "-fPIC"}),
+            home() / "headers" / ("host" + options.optimize + "-" + key)};
+  if (concern_headers(options.compiler)) {
+    device.headers.clear();
+    host.headers.clear();
+  } else {
+    precompile({&device, &host}, directory);
+  }
   std::vector<std::string> link = {clang, "-o", (directory / "program").string()};
-  struct Passes {
-    std::string file;
-    Process device, host;
-  };
-  std::vector<Passes> running;
   const auto part = [&](size_t i, const char* name) {
     return (directory / (std::to_string(i) + name)).string();
   };
-  for (size_t i = 0; i < options.files.size(); ++i) {
-    const std::string& file = options.files[i];
-    Passes passes{file, {}, {}};
-    passes.device =
-        start(join(common, {"--cuda-device-only", "--cuda-feature=+ptx83", "-O2", "-g1",
-                            "-fno-finite-loops",  // a loop that never ends stays
-                            "-fno-discard-value-names", "-Xclang", "-disable-llvm-passes",
-                            "-emit-llvm", "-c", file, "-o", part(i, ".device.bc")}),
-              part(i, ".device.txt"));
+  const auto compile_device = [&](size_t i, bool precompiled) {
+    return start(join(device.with(options.compiler, precompiled),
+                      {"-c", options.files[i], "-o", part(i, ".device.bc")}),
+                 part(i, ".device.txt"));
+  };
+  const auto compile_host = [&](size_t i, bool precompiled) {
     // The host's code names the kernels and variables of its file by this number.
     std::ofstream(part(i, ".unit")) << i << "\n";
-    passes.host = start(join(common, {"--cuda-host-only", options.optimize, "-fPIC", "-Xclang",
-                                      "-fcuda-include-gpubinary", "-Xclang", part(i, ".unit"), "-w",
-                                      "-c", file, "-o", part(i, ".host.o")}),
-                        part(i, ".host.txt"));
-    running.push_back(passes);
-  }
+    return start(join(host.with(options.compiler, precompiled),
+                      {"-Xclang", "-fcuda-include-gpubinary", "-Xclang", part(i, ".unit"), "-c",
+                       options.files[i], "-o", part(i, ".host.o")}),
+                 part(i, ".host.txt"));
+  };
+  // The exit status of a pass, after a second time without precompiled headers if need be.
+  const auto finish_pass = [&](const Process& process, const Pass& pass, const auto& again) {
+    int status = finish(process);
+    if (status != 0 && !pass.headers.empty() && refuses_headers(read_file(process.output))) {
+      std::error_code ignored;
+      fs::remove(pass.headers, ignored);
+      status = finish(again());
+    }
+    return status;
+  };
+  struct Passes {
+    Process device, host;
+  };
+  std::vector<Passes> running;
+  for (size_t i = 0; i < options.files.size(); ++i)
+    running.push_back(
+        {compile_device(i, !device.headers.empty()), compile_host(i, !host.headers.empty())});
   bool failed = false;
   std::set<std::string> said;
   const auto say = [&](const std::string& text_file) {
@@ -337,7 +415,7 @@ fs::path compile(Options options, const fs::path& directory) {
   };
   for (size_t i = 0; i < running.size(); ++i) {
     const Passes& passes = running[i];
-    int status = finish(passes.device);
+    int status = finish_pass(passes.device, device, [&] { return compile_device(i, false); });
     const bool again = std::count(options.compiler.begin(), options.compiler.end(), kAlignas) == 0;
     const std::string messages = status != 0 ? read_file(part(i, ".device.txt")) : "";
     if (again && (messages.find("'alignas' attribute cannot") != std::string::npos ||
@@ -365,10 +443,10 @@ fs::path compile(Options options, const fs::path& directory) {
            "-w", "-c", part(i, ".bc"), "-o", part(i, ".device.o")},
           ""));
     }
-    const int host = finish(passes.host);
-    if (host != 0 && status == 0) say(part(i, ".host.txt"));
-    if (status != 0 || host != 0) {
-      std::cerr << "error: " << passes.file << " does not compile\n";
+    const int on_host = finish_pass(passes.host, host, [&] { return compile_host(i, false); });
+    if (on_host != 0 && status == 0) say(part(i, ".host.txt"));
+    if (status != 0 || on_host != 0) {
+      std::cerr << "error: " << options.files[i] << " does not compile\n";
       failed = true;
     }
     link.push_back(part(i, ".host.o"));

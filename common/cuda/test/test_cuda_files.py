@@ -204,6 +204,21 @@ def check_usage(program, file):
     return None
 
 
+def check_headers(program, file):
+    """Precompiled headers that clang refuses are removed, and the file compiles without them."""
+    for change in (lambda path: path.write_bytes(b"no headers"), lambda path: path.write_bytes(b"")):
+        emucuda(program, file, "--arch", "sm_87")  # makes them
+        kept = list((pathlib.Path(program).parents[1] / "lib" / "emucuda" / "headers").glob("*-sm_87-*"))
+        if len(kept) != 2:
+            return f"expected the headers of two passes: {kept}"
+        for path in kept:
+            change(path)
+        status, output, report = emucuda(program, file, "--arch", "sm_87")
+        if status != 0 or report is None or any(path.exists() for path in kept) or "PCH" in output:
+            return f"exit status {status} with precompiled headers that are none: {kept}\n{output}"
+    return None
+
+
 def check_profile(program, file):
     """Counters of kernels whose traffic is known."""
     status, output, report = emucuda(program, file, "--profile")
@@ -247,6 +262,7 @@ def main():
         if file.stem == "vector_add":
             checks.append((check_place, file))
             checks.append((check_usage, file))
+            checks.append((check_headers, file))
         if file.stem in ("hazards", "cluster_copies"):
             checks.append((check_seeds, file))
         if file.stem == "hazards":
