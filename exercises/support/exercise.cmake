@@ -39,12 +39,6 @@ endif()
 add_library(exercise_answer INTERFACE)
 target_compile_options(exercise_answer INTERFACE
   ${FA_NOT_OPTIMIZED} -Wno-unused-parameter -Wno-unused-variable -Wno-unused-function)
-# About 90 programs: gold takes less than half of the time that GNU's other linker takes.
-include(CheckLinkerFlag)
-check_linker_flag(CXX -fuse-ld=gold FA_GOLD)
-if(FA_GOLD)
-  target_link_options(exercise_answer INTERFACE -fuse-ld=gold)
-endif()
 add_library(exercise_learner INTERFACE)
 target_compile_options(exercise_learner INTERFACE -Wno-error)
 # Half of a test's compile time is these headers; parsed once, they cost nothing.
