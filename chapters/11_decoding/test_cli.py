@@ -204,14 +204,17 @@ class Cli(cli_test.Cli):
             self.assertTrue((other == outputs[0]).all())
 
     def test_serving_gives_every_page_back(self):
-        for options in ([], ["--page-size", 1, "--pages", 1800, "--batch", 2],
-                        ["--page-size", 256, "--pages", 5, "--batch", 8]):
-            result = run("serve", "--device", "emulator", "--json", self.path("s.json"), *options)
+        for options, put_back in ((["--pages", 5], True),
+                                  (["--page-size", 1, "--pages", 240, "--batch", 2], False),
+                                  (["--page-size", 256, "--pages", 2, "--batch", 8], False)):
+            result = run("serve", "--device", "emulator", "--json", self.path("s.json"), "--requests",
+                         "0:60+20,0:60+25,0:60+30,0:60+6,3:1200+9,4:90+12", *options)
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
             with open(self.path("s.json"), encoding="utf-8") as file:
                 report = json.load(file)
             self.assertEqual((report["pages_lost"], report["passed"]), (0, True))
-            self.assertEqual((report["refused"], report["answered"]), (1, 197))
+            self.assertEqual((report["refused"], report["answered"]), (1, 20 + 25 + 30 + 6 + 12))
+            self.assertEqual("1 refused, 0 put back" not in result.stdout, put_back, result.stdout)
 
     def test_serving_when_nobody_fits(self):
         result = run("serve", "--requests", "0:100+1,5:9+1", "--pages", 1, "--page-size", 8,
