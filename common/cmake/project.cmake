@@ -35,10 +35,13 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # false alarm on "text" + std::string 
 endif()
 target_include_directories(fa_flags INTERFACE "${FA_ROOT}")
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  include(CheckLinkerFlag)  # some 200 programs, and gold takes half of the other linker's time
+  # Some 200 programs, and gold takes half of the other linker's time. In a library it exports more
+  # than it is told.
+  include(CheckLinkerFlag)
   check_linker_flag(CXX -fuse-ld=gold FA_GOLD)
   if(FA_GOLD)
-    target_link_options(fa_flags INTERFACE $<HOST_LINK:-fuse-ld=gold>)
+    target_link_options(fa_flags INTERFACE
+      $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:$<HOST_LINK:-fuse-ld=gold>>)
   endif()
 endif()
 if(FA_SANITIZE)
