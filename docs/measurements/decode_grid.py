@@ -41,7 +41,7 @@ SPLITS = (1, 2, 3, 5, 17, 32, 55, 97, 128)
 PAGES = (0, 1, 4, 16, 128, 256)
 DIMS = (32, 64, 80, 128)
 SMALL_SCORES = 400_000           # queries x keys of all heads at most, with --small
-SMALL_TENSOR = 4_000_000         # elements of K for as many heads
+SMALL_TENSOR = 8_000_000         # elements of K for as many heads
 NOWHERE = -1_234_567_890
 
 

@@ -2,8 +2,7 @@
 """Checks that breaks cost nothing when they are off: the compiler makes the same code of the intact
 kernel as of a source without breaks.
 
-    same_code.py CHAPTER COMPILER [FLAG …]     CHAPTER: the directory below chapters/, or of
-                                               its second kernel: 23_fp8
+    same_code.py CHAPTER COMPILER [FLAG …]     CHAPTER: the directory below chapters/
 
 Compiles twice: the kernel as it is, and a copy in which the breaks are removed from the text. Both
 must have the same functions. A third build of chapters 02 and 03, with run-time breaks, must have
