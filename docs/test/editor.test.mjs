@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { setTimeout as wait } from 'node:timers/promises'
 
 import { ROOT } from '../figures/programs.mjs'
 import { SITE, with_browser } from './browser.mjs'
@@ -44,6 +45,8 @@ test('an exercise: a right answer, a wrong one, a compile error, an endless loop
   assert.match(await panel.check(), new RegExp(`^${TITLE}: wrong: still running after 20 s; is there a loop that never ends\\?\n\n`
     + ' {2}in the test case: scores whose exponential overflows'))
 
+  // The scripts come late. There is no button before that, because a click on it would be lost.
+  await page.route('**/assets/chunks/*.js', async (route) => { await wait(500); await route.continue() })
   await page.reload()
   await panel.press('Edit')
   await panel.ready()

@@ -47,6 +47,7 @@ test('the map: what is right, and all answers as one file', { skip }, () => with
     `my_exercises/01_toy_machine/ex1_one_element/one_element.txt\nmy_exercises/${EXERCISE}/${FILE}\n`)
   await page.evaluate(() => localStorage.clear())
   await page.reload()
+  await map.locator('[data-state]').first().waitFor()  // the page's script runs
   page.on('dialog', (dialog) => dialog.accept())
   await map.getByLabel('Open such a file').setInputFiles({ name: 'my_exercises.tar', mimeType: 'application/x-tar', buffer: readFileSync(path) })
   await map.getByText('2 answers in the file').waitFor()
