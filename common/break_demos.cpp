@@ -176,9 +176,9 @@ int64_t counted(const RunResult& result, const char* counter) {
   return found == result.counters.end() ? -1 : found->second;
 }
 
-class Comparison {
+class BreakComparison {
  public:
-  Comparison(const char* program, const ProgramBody& body) : program_(program), body_(body) {}
+  BreakComparison(const char* program, const ProgramBody& body) : program_(program), body_(body) {}
 
   int run(const std::vector<Argument>& arguments, Invocation& run) const {
     Words words = flattened(arguments);
@@ -250,7 +250,7 @@ int run_breakable(const BreakDemos& demos, int argc, char** argv, const ProgramB
                        ": expected --device emulator");
     }
   }
-  const Comparison comparison(demos.program, body);
+  const BreakComparison comparison(demos.program, body);
   Invocation run{.heading = heading}, intact_run{.silent = true};
   const int code = comparison.run(broken, run);
   const RunResult &result = run.result, &expected = intact_run.result;

@@ -61,8 +61,8 @@ TEST_CASE("a byte-order mark is no part of a program") {
   CHECK(parse_program(mark + kMac + line, "t").instructions.size() == 1);
   says(mark + line, "t:1:1: no .machine line before the first instruction");
   says(mark + mark + kMac, "t:1:1: ");
-  says("\xff\xfe.\0m\0", "t: is text in UTF-16; save it as UTF-8");
-  says("\xfe\xff\0.\0m", "t: is text in UTF-16; save it as UTF-8");
+  says({"\xff\xfe.\0m\0", 6}, "t: is text in UTF-16; save it as UTF-8");
+  says({"\xfe\xff\0.\0m", 6}, "t: is text in UTF-16; save it as UTF-8");
   CHECK(message_of(mark) == message_of(""));
 }
 

@@ -21,7 +21,9 @@
 
 namespace {
 
-using namespace emulator;
+namespace warp = emulator::ch03;
+using emulator::launch;
+using emulator::WARP_SIZE;
 using fa::simt::Buffer;
 using nlohmann::json;
 
@@ -68,7 +70,7 @@ struct Product {
 std::vector<Product> products(const Buffer<uint32_t>& a, const Buffer<uint32_t>& b,
                               const Elements& C) {
   Buffer<float> c(32 * 4, "c");
-  run_warp(ch03::multiply, 0, a.data(), b.data(), c.data());
+  run_warp(warp::multiply, 0, a.data(), b.data(), c.data());
   std::vector<Product> found;
   for (size_t i = 0; i < c.size(); ++i)
     if (c[i] != 0.0f) found.push_back({C[i], static_cast<int>(c[i])});
@@ -85,7 +87,7 @@ Mma layout_of_mma() {
   }
   Buffer<uint32_t> Q_rmem(32 * 4, "Q_rmem");
   Buffer<float> S(32 * 8, "S_rmem");
-  run_warp(ch03::scores, 1024, Q.data(), identity.data(), Q_rmem.data(), S.data());
+  run_warp(warp::scores, 1024, Q.data(), identity.data(), Q_rmem.data(), S.data());
 
   Mma layout;
   const auto element = [](int mark) { return Element{(mark - 1) / 16, (mark - 1) % 16}; };
@@ -145,13 +147,13 @@ struct Load {
 };
 
 constexpr Load LOADS[] = {
-    {"x1", 'K', 1, false, ch03::load_matrices<1, false>},
-    {"x1.trans", 'V', 1, true, ch03::load_matrices<1, true>},
-    {"Q x4", 'Q', 4, false, ch03::load_matrices<4, false>},
-    {"K x2", 'K', 2, false, ch03::load_matrices<2, false>},
-    {"V x2.trans", 'V', 2, true, ch03::load_matrices<2, true>},
-    {"K x4", 'K', 4, false, ch03::load_matrices<4, false>},
-    {"V x4.trans", 'V', 4, true, ch03::load_matrices<4, true>},
+    {"x1", 'K', 1, false, warp::load_matrices<1, false>},
+    {"x1.trans", 'V', 1, true, warp::load_matrices<1, true>},
+    {"Q x4", 'Q', 4, false, warp::load_matrices<4, false>},
+    {"K x2", 'K', 2, false, warp::load_matrices<2, false>},
+    {"V x2.trans", 'V', 2, true, warp::load_matrices<2, true>},
+    {"K x4", 'K', 4, false, warp::load_matrices<4, false>},
+    {"V x4.trans", 'V', 4, true, warp::load_matrices<4, true>},
 };
 
 // Returns the element of Q, K or V that mma needs in this half register of a lane.
@@ -191,7 +193,7 @@ json layout_of_load(const Load& load, const Mma& mma) {
 // Finds which elements of S exponentiate_and_pack packs into A's registers: [lane, tile of S, c].
 json layout_of_weights() {
   Buffer<uint32_t> P(32 * 4, "P_rmem");
-  run_warp(ch03::weights, 0, P.data());
+  run_warp(warp::weights, 0, P.data());
   std::vector<json> from;
   for (size_t half = 0; half < P.size() * 2; ++half) {
     const int place = mark_of(half_of(P, half)) - 1;
@@ -200,7 +202,7 @@ json layout_of_weights() {
   return by_lane(from, 4, 2);
 }
 
-json all_layouts() {
+json layouts_of_registers() {
   const Mma mma = layout_of_mma();
   const auto operand = [](const Elements& elements, size_t registers) {
     std::vector<json> list;
@@ -249,18 +251,18 @@ void print_lane(const json& layout, size_t lane) {
   }
 }
 
-int body(int argc, char** argv) {
+int program(int argc, char** argv) {
   std::string path;
   int64_t lane = 9;
   fa::Cli cli("ch03_layout", "Which lane of a warp holds which element, for ldmatrix and mma.");
   cli.integer("--lane", lane, 0, 31, "the lane to print [9]");
   cli.output_file("--layout", path, "write what all lanes hold to this JSON file instead");
   cli.parse(argc, argv);
-  const json layout = all_layouts();
+  const json layout = layouts_of_registers();
   path.empty() ? print_lane(layout, static_cast<size_t>(lane)) : fa::write_json(path, layout);
   return 0;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) { return fa::guarded_main(argc, argv, body); }
+int main(int argc, char** argv) { return fa::guarded_main(argc, argv, program); }

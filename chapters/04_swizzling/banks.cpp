@@ -96,7 +96,7 @@ uint32_t swizzled(uint32_t offset, uint32_t row_bytes) {
 }
 
 // Widths that are not a power of two have no swizzle here.
-nlohmann::json all_layouts() {
+nlohmann::json layouts_of_widths() {
   nlohmann::json widths;
   for (uint32_t width = 16; width <= 256; width += 16) {
     const auto plain = [&](uint32_t row, uint32_t chunk) { return row * width + chunk * 16; };
@@ -138,15 +138,15 @@ void print_tables() {
   }
 }
 
-int body(int argc, char** argv) {
+int banks(int argc, char** argv) {
   std::string path;
   fa::Cli cli("ch04_banks", "Which banks a column of eight rows hits, for every row width.");
   cli.output_file("--layout", path, "write every address and cost to this JSON file instead");
   cli.parse(argc, argv);
-  path.empty() ? print_tables() : fa::write_json(path, all_layouts());
+  path.empty() ? print_tables() : fa::write_json(path, layouts_of_widths());
   return 0;
 }
 
 }  // namespace
 
-int main(int argc, char** argv) { return fa::guarded_main(argc, argv, body); }
+int main(int argc, char** argv) { return fa::guarded_main(argc, argv, banks); }

@@ -9,22 +9,22 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-struct Format {
+struct Fields {
   int mantissa_bits, smallest_exponent;  // smallest exponent of a normal number
   float largest;
 };
-constexpr Format kE5m2{2, -14, kLargestE5m2}, kE2m1{1, 0, kLargestE2m1};
+constexpr Fields kE5m2{2, -14, kLargestE5m2}, kE2m1{1, 0, kLargestE2m1};
 
 // Returns a code without its sign. Codes ascend with the numbers, so rounding up past the last
 // mantissa gives the next exponent.
-int code_of(const Format& f, float magnitude) {
+int code_of(const Fields& f, float magnitude) {
   const float x = std::min(magnitude, f.largest);
   const int exponent = x == 0 ? f.smallest_exponent : std::max(std::ilogb(x), f.smallest_exponent);
   const int mantissa = static_cast<int>(std::nearbyint(std::ldexp(x, f.mantissa_bits - exponent)));
   return ((exponent - f.smallest_exponent) << f.mantissa_bits) + mantissa;
 }
 
-float magnitude_of(const Format& f, int code) {
+float magnitude_of(const Fields& f, int code) {
   const int exponent = code >> f.mantissa_bits, one = 1 << f.mantissa_bits;
   const int mantissa = code % one + (exponent == 0 ? 0 : one);
   return std::ldexp(static_cast<float>(mantissa),
@@ -32,7 +32,7 @@ float magnitude_of(const Format& f, int code) {
 }
 
 // Returns max |x|, or NaN if a value is not finite.
-float largest_of(std::span<const float> values) {
+float largest_finite(std::span<const float> values) {
   float largest = 0;
   for (const float value : values) {
     if (!std::isfinite(value)) return kNan;
@@ -83,14 +83,14 @@ e8m0 to_e8m0(float value) {
 void round_mxfp8(std::span<float> row) {
   for_blocks(row, kMxfp8Block, [](std::span<float> block) {
     // 2^8 is the largest power of two in e4m3.
-    const float scale = to_float(to_e8m0(std::ldexp(largest_of(block), -8)));
+    const float scale = to_float(to_e8m0(std::ldexp(largest_finite(block), -8)));
     for (float& x : block) x = fa::to_float(fa::to_e4m3(x / scale)) * scale;
   });
 }
 
 void round_nvfp4(std::span<float> row, float tensor_scale) {
   for_blocks(row, kNvfp4Block, [&](std::span<float> block) {
-    const float wanted = largest_of(block) / kLargestE2m1 / tensor_scale;
+    const float wanted = largest_finite(block) / kLargestE2m1 / tensor_scale;
     if (wanted == 0 || tensor_scale == 0) {
       std::fill(block.begin(), block.end(), 0.0f);
       return;

@@ -32,7 +32,6 @@ using fa::simt::Site;
 using fa::simt::Thread;
 static_assert(kFirstSharedAddress == fa::simt::kSharedBase);
 
-uint64_t number(const void* p) { return reinterpret_cast<uint64_t>(p); }
 bool is_shared(const void* p) { return number(p) - kSharedWindow < kWindowBytes; }
 uint32_t shared_address(const void* p) { return static_cast<uint32_t>(number(p) - kSharedWindow); }
 

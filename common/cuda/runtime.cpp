@@ -162,8 +162,6 @@ int fail(int error) {
 }
 int sticky() { return state().sticky_error; }
 
-uint64_t number(const void* p) { return reinterpret_cast<uint64_t>(p); }
-
 std::string demangled(const std::string& symbol) {
   int status = 0;
   char* text = abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status);

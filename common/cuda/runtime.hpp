@@ -41,6 +41,9 @@ void free_in_arena(void* memory, size_t bytes);
 /// Bytes after each buffer that belong to no other one, or 0 if the system does not allow this.
 size_t arena_gap();
 
+/// A pointer as a number.
+inline uint64_t number(const void* p) { return reinterpret_cast<uint64_t>(p); }
+
 /// True if the bytes are in a constant of the program, a __constant__ variable or a string.
 bool is_constant(const void* p, size_t bytes);
 /// Notes that `value` (nullptr: 0xff only) is about to be written to `bytes` bytes of global

@@ -46,7 +46,7 @@ void check_twins(std::initializer_list<Kernel> kernels, HazardKind expected) {
   for (const Kernel kernel : kernels)
     fa::simt::check_twins(
         [&](const Config& config, bool broken) {
-          const Report report = run_kernel(kernel, broken, config.schedule_seed);
+          Report report = run_kernel(kernel, broken, config.schedule_seed);
           for (const fa::simt::Hazard& hazard : report.hazards)
             CHECK(std::string(hazard.where.file) == "common/simt/test_hazards.cpp");
           return report;

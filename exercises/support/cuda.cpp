@@ -159,8 +159,9 @@ CudaRun run_cuda(const char* main, const char* copy, const char* stub,
   }
   for (const auto& kernel : all["kernels"]) {
     for (const auto& [key, value] : kernel["profile"].items()) {
-      const auto found = std::find_if(run.counters.begin(), run.counters.end(),
-                                      [&](const auto& counter) { return counter.first == key; });
+      const auto found =
+          std::find_if(run.counters.begin(), run.counters.end(),
+                       [&key = key](const auto& counter) { return counter.first == key; });
       if (found == run.counters.end()) {
         run.counters.emplace_back(key, value.get<int64_t>());
       } else {

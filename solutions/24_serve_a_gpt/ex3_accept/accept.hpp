@@ -2,6 +2,7 @@
 // The choice at the first wrong token counts, because it follows right tokens only. So a pass never
 // gains less than greedy decoding does.
 
+#include <cstddef>
 #include <vector>
 
 // Returns the tokens to append. choices[0] follows the text so far, and choices[i + 1] follows
