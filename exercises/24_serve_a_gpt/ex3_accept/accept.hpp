@@ -1,6 +1,7 @@
 #pragma once
 // In speculative decoding, which tokens of a pass greedy decoding would have chosen.
 
+#include <cstddef>
 #include <vector>
 
 #include "exercises/support/todo.hpp"
