@@ -100,6 +100,7 @@ std::string hazards_as_text(const std::vector<simt::Hazard>& hazards) {
 nlohmann::json counters_as_json(const simt::Counters& counters) {
   nlohmann::json json, estimates = nlohmann::json::array();
   for (const simt::CounterField& field : simt::kCounterFields) {
+    if (field.cuda_files) continue;
     json[field.name] = counters.*field.value;
     if (simt::is_estimate(counters, field.name)) estimates.push_back(field.name);
   }
@@ -329,7 +330,7 @@ Run run_kernels(const Kernel& kernel, const Arguments& args, const KernelWork& w
     result.hazards = shared_json(hazards_as_json(run.report.hazards));
     if (!args.events.empty()) write_file(args.events, event_log(run));
     for (const simt::CounterField& field : simt::kCounterFields) {
-      result.counters[field.name] = counters.*field.value;
+      if (!field.cuda_files) result.counters[field.name] = counters.*field.value;
     }
     const TileCounts tiles = count_tiles(run.report.tiles);
     result.counters["tma_bytes_outside"] = counters.tma_bytes_outside;

@@ -259,11 +259,7 @@ void store_global(void* p, const void* value, size_t bytes, int line, const char
     access->global[static_cast<size_t>(thread.lane)] = reinterpret_cast<uint64_t>(p);
   }
   check_stored(value, bytes, site);
-#ifdef FA_SIMT_CUDA_FILES
-  const bool keeps = same_bytes(p, value, bytes);
-#else
-  const bool keeps = false;
-#endif
+  const bool keeps = block.launch().run.cuda_rules && same_bytes(p, value, bytes);
   block.note_global(thread, GlobalUse::kWrite, site, p, bytes, keeps);
   note_global_write(thread, p, bytes, site);
   copy_global(p, value, bytes);

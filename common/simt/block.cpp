@@ -48,9 +48,7 @@ void Block::begin(int index, int rank) {
                         launch_.run.granule_bytes, launch_.run.async_proxy);
   }
   global_log_.begin(index, static_cast<int>(warps_.size()));
-#ifdef FA_SIMT_CUDA_FILES
   global_shadow_.begin_block(index, launch_.run.granule_bytes);
-#endif
   async_reads_.clear();
   async_writes_.clear();
   copies_out_.clear();

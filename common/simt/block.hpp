@@ -23,9 +23,7 @@
 #include "common/launch_config.hpp"
 #include "common/simt/global_log.hpp"
 #include "common/simt/global_memory.hpp"
-#ifdef FA_SIMT_CUDA_FILES
 #include "common/simt/global_shadow.hpp"
-#endif
 #include "common/simt/hazard_log.hpp"
 #include "common/simt/mbarrier.hpp"
 #include "common/simt/shadow.hpp"
@@ -264,15 +262,13 @@ class Block {
   /// it against the copies of this block. In a CUDA file, also checks it against the accesses of
   /// other threads of this block. `keeps`: a store that leaves the bytes as they are.
   void note_global(const Thread& thread, GlobalUse use, const Site& site, const void* p,
-                   size_t bytes, [[maybe_unused]] bool keeps = false) {
+                   size_t bytes, bool keeps = false) {
     check_async_global(thread, use, site, p, bytes);
     if (!launch_.run.hazards) return;
-#ifdef FA_SIMT_CUDA_FILES
-    if (launch_.threads > 1) {
+    if (launch_.run.cuda_rules && launch_.threads > 1) {
       global_shadow_.access(thread, use, site, reinterpret_cast<uint64_t>(p),
                             static_cast<uint32_t>(bytes), keeps);
     }
-#endif
     if (!launch_.many_blocks) return;
     const Clock& clock = clock_of(thread);
     global_log_.add(use, site, thread.index, thread.warp->time, clock.foreign,
@@ -308,9 +304,7 @@ class Block {
     if (!launch_.run.hazards) return;
     if (!copies_out_.empty()) forget_ended_copies();
     shadow_.barrier();
-#ifdef FA_SIMT_CUDA_FILES
     global_shadow_.barrier();
-#endif
   }
   std::vector<BlockLog>& global_logs() { return global_logs_; }
 
@@ -469,9 +463,7 @@ class Block {
                          const Site& site, uint64_t begin, uint64_t end);
 
   BlockLog global_log_;
-#ifdef FA_SIMT_CUDA_FILES
   GlobalShadow global_shadow_{hazards_};
-#endif
   void forget_ended_copies();
   std::vector<CopyOut> copies_out_;       // of which this block may not know that they have ended
   AsyncUses async_reads_, async_writes_;  // apart, because reads do not have to be ordered

@@ -48,7 +48,8 @@ struct Counters {
 struct CounterField {
   const char* name;
   int64_t Counters::*value;
-  bool rare = false;  // belongs to instructions that only some chapters use
+  bool rare = false;        // belongs to instructions that only some chapters use
+  bool cuda_files = false;  // counted with Config::cuda_rules only
 };
 inline constexpr CounterField kCounterFields[] = {
     {"ldmatrix_instructions", &Counters::ldmatrix_instructions},
@@ -65,12 +66,10 @@ inline constexpr CounterField kCounterFields[] = {
     {"global_store_sectors", &Counters::global_store_sectors},
     {"global_store_sectors_ideal", &Counters::global_store_sectors_ideal},
     {"global_atomics", &Counters::global_atomics, true},
-#ifdef FA_SIMT_CUDA_FILES
-    {"global_atomic_sectors", &Counters::global_atomic_sectors, true},
-    {"global_atomic_sectors_ideal", &Counters::global_atomic_sectors_ideal, true},
-    {"shared_atomic_wavefronts", &Counters::shared_atomic_wavefronts, true},
-    {"shared_atomic_wavefronts_ideal", &Counters::shared_atomic_wavefronts_ideal, true},
-#endif
+    {"global_atomic_sectors", &Counters::global_atomic_sectors, true, true},
+    {"global_atomic_sectors_ideal", &Counters::global_atomic_sectors_ideal, true, true},
+    {"shared_atomic_wavefronts", &Counters::shared_atomic_wavefronts, true, true},
+    {"shared_atomic_wavefronts_ideal", &Counters::shared_atomic_wavefronts_ideal, true, true},
     {"shared_bytes_per_block", &Counters::shared_bytes_per_block},
     {"wgmma_instructions", &Counters::wgmma_instructions, true},
     {"tma_instructions", &Counters::tma_instructions, true},

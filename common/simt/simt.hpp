@@ -42,7 +42,8 @@ struct Config {
   std::vector<LeaveOut> leave_out = {};
   // CUDA's rules. A thread that has returned counts as arrived at block barriers. Lanes of a warp
   // that store the same value with one instruction are noted (same_value_store), which is not a
-  // hazard.
+  // hazard. Races between threads of one block in global memory are found, and atomics counted
+  // (Counters::global_atomic_sectors and the three after it).
   bool cuda_rules = false;
   int granule_bytes = 2;    // size of the smallest access to shared memory: 1, 2 or 4
   bool async_proxy = true;  // false: no kernel has bulk copies or wgmma

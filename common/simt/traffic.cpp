@@ -105,7 +105,6 @@ int global_sectors(const uint64_t* addresses, const uint8_t* sizes, uint32_t lan
   return count;
 }
 
-#ifdef FA_SIMT_CUDA_FILES
 namespace {
 
 // Splits the lanes of an atomic instruction into passes in which no two lanes have the same
@@ -158,7 +157,6 @@ void Traffic::count_atomic(const WarpAccess& access) {
   }
   if (access.bytes != 4) estimate(&Counters::shared_atomic_wavefronts);
 }
-#endif
 
 WarpAccess& AccessCollector::join(int lane, Instruction instruction, const Site& site, int bytes) {
   const auto index = static_cast<size_t>(lane);
@@ -255,12 +253,10 @@ void Traffic::count_line(const Site& site, const Counters& before) {
   add(line.global_sectors, &Counters::global_load_sectors, &Counters::global_store_sectors);
   add(line.global_sectors_ideal, &Counters::global_load_sectors_ideal,
       &Counters::global_store_sectors_ideal);
-#ifdef FA_SIMT_CUDA_FILES
   add(line.shared_wavefronts, &Counters::shared_atomic_wavefronts, nullptr);
   add(line.shared_wavefronts_ideal, &Counters::shared_atomic_wavefronts_ideal, nullptr);
   add(line.global_sectors, &Counters::global_atomic_sectors, nullptr);
   add(line.global_sectors_ideal, &Counters::global_atomic_sectors_ideal, nullptr);
-#endif
 }
 
 void Traffic::count_instruction(Instruction instruction) {
@@ -325,13 +321,11 @@ void Traffic::count(const WarpAccess& access) {
       counters_.shared_store_wavefronts_ideal += ceil_div(lanes * access.bytes, kWavefrontBytes);
       if (estimated) estimate(&Counters::shared_store_wavefronts);
       break;
-#ifdef FA_SIMT_CUDA_FILES
     case Instruction::kAtomicAdd:
     case Instruction::kAtomicShared:
     case Instruction::kAtomicSharedLoop:
-      count_atomic(access);
+      if (config_.cuda_rules) count_atomic(access);
       break;
-#endif
     case Instruction::kTmaLoad:
     case Instruction::kTmaStore:
     case Instruction::kBulkReduceAdd:

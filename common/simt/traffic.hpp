@@ -137,9 +137,7 @@ class Traffic {
   void count_instruction(Instruction instruction);
   void count_line(const Site& site, const Counters& before);
   void count(const WarpAccess& access);
-#ifdef FA_SIMT_CUDA_FILES
   void count_atomic(const WarpAccess& access);
-#endif
   void estimate(int64_t Counters::*field);
   void log(int warp, Instruction instruction, const Site& site, const WarpAccess* access);
 

@@ -199,17 +199,14 @@ def libraries(generated: list) -> list:
     sources += [HERE / "doctest_main.cpp", *of_kernels(generated)]
     of_cuda = [ROOT / "common" / "cuda" / f"{name}.cpp" for name in CUDA]
     of_cuda += [HERE / "cuda_page.cpp"]
-    of_cuda += [ROOT / "common" / "simt" / f"{name}.cpp" for name in [*wasm.SIMT, "global_shadow"]]
     wasm.precompiled(fibers=False)
     with concurrent.futures.ThreadPoolExecutor() as pool:
         objects = list(pool.map(compiled, sources))
-        objects_of_cuda = list(pool.map(functools.partial(compiled, define="FA_SIMT_CUDA_FILES"), of_cuda))
+        objects_of_cuda = list(pool.map(compiled, of_cuda))
         start = compiled(HERE / "start.cpp")
         runs = {name: compiled(wasm.HERE / f"{name}.cpp") for name in set(RUNS.values())}
         archives = [stripped(library) for library in LIBRARIES]
     archives.append(made(WORK / "libexercise.a", objects))
-    known = {path.read_bytes() for path in objects}  # not twice, because a CUDA file is linked with both libraries
-    objects_of_cuda = [path for path in objects_of_cuda if path.read_bytes() not in known]
     archives.append(made(WORK / "libemucuda.a", objects_of_cuda))
     names = subprocess.run([wasm.tool("llvm-nm-19"), "--defined-only", "--extern-only", "--format=just-symbols",
                             *objects_of_cuda], check=True, stdout=subprocess.PIPE, text=True).stdout

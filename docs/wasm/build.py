@@ -43,7 +43,7 @@ COMMON = ["accuracy", "backward", "break_demos", "breaks", "check", "error", "gr
           "masks", "memory", "npy", "parse", "problem", "program", "reference", "tensor", "tensor_core",
           "tensor_map", "gpu/no_runtime", "kernels/kernel"]
 SIMT = ["accesses", "block", "buffer", "cluster", "device", "device_hopper", "divergence", "global_log",
-        "hazard_log", "instructions", "lanes", "launch", "matrix", "mbarrier", "schedule", "shadow",
+        "global_shadow", "hazard_log", "instructions", "lanes", "launch", "matrix", "mbarrier", "schedule", "shadow",
         "tensor_copy", "traffic", "warpgroup", "warpgroup_meeting"]
 KERNELS = ["program", "runner"]
 OWN = ["cli", "file", "main", "memory_bytes", "parallel"]
@@ -59,7 +59,7 @@ LEFT_OUT = {"02_tiled_cpu/bench", "02_tiled_cpu/fast_shared", "02_tiled_cpu/peak
             *(f"20_train_a_gpt/{name}" for name in ("cublas", "device_emulator", "no_gpu", "story"))}
 
 # Code that runs for each instruction of each thread is compiled for speed, other code for size.
-SMALL = {"block", "buffer", "cluster", "device_hopper", "divergence", "global_log", "hazard_log", "instructions",
+SMALL = {"block", "buffer", "cluster", "device_hopper", "divergence", "global_log", "global_shadow", "hazard_log", "instructions",
          "lanes", "launch", "mbarrier", "schedule", "tensor_copy", "warpgroup", "warpgroup_meeting"}
 FAST = {ROOT / "common" / "simt" / f"{name}.cpp" for name in set(SIMT) - SMALL}
 # Compiled with SIMD are each step of training, and sums of tensor cores, whose code is then half as long.
@@ -167,16 +167,14 @@ def precompiled(fibers: bool) -> Path:
     return target
 
 
-def compile_one(source: Path, fibers: bool, define: str = "") -> Path:
-    name = os.path.relpath(source, ROOT) + ("" if fibers else "_cpu") + define
+def compile_one(source: Path, fibers: bool) -> Path:
+    name = os.path.relpath(source, ROOT) + ("" if fibers else "_cpu")
     target = OBJECTS / (re.sub(r"\W", "_", name) + ".o")
     depfile = target.with_suffix(".d")
     if not is_current(target, depfile):
         more = FLAGS_OF_FIBERS if fibers else FLAGS_OF_CPU
         if source.name == "main.cpp" and source.parent != HERE:
             more = [*more, f"-Dmain=ch{source.parent.name}"]
-        if define:
-            more = [*more, f"-D{define}"]
         optimized = (["-O2", "-msimd128"] if source in FASTER else ["-O2"] if source in FAST
                      else ["-Oz", "-include-pch", precompiled(fibers)])
         subprocess.run([tool("clang++-19"), *FLAGS, *more, *optimized, "-MMD", "-MF", depfile, "-c", source,
