@@ -59,8 +59,8 @@ LEFT_OUT = {"02_tiled_cpu/bench", "02_tiled_cpu/fast_shared", "02_tiled_cpu/peak
             *(f"20_train_a_gpt/{name}" for name in ("cublas", "device_emulator", "no_gpu", "story"))}
 
 # Code that runs for each instruction of each thread is compiled for speed, other code for size.
-SMALL = {"block", "buffer", "cluster", "device_hopper", "divergence", "global_log", "global_shadow", "hazard_log", "instructions",
-         "lanes", "launch", "mbarrier", "schedule", "tensor_copy", "warpgroup", "warpgroup_meeting"}
+SMALL = {"block", "buffer", "cluster", "device_hopper", "divergence", "global_log", "global_shadow", "hazard_log",
+         "instructions", "lanes", "launch", "mbarrier", "schedule", "tensor_copy", "warpgroup", "warpgroup_meeting"}
 FAST = {ROOT / "common" / "simt" / f"{name}.cpp" for name in set(SIMT) - SMALL}
 # Compiled with SIMD are each step of training, and sums of tensor cores, whose code is then half as long.
 FASTER = {ROOT / "common" / "tensor_core.cpp"}
