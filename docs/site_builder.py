@@ -17,13 +17,15 @@ from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
 SITE = DOCS / ".vitepress" / "dist"
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 # As in learn, a command to test for, and the package's name on each system.
 NODE = [("node>=18.17", "nodejs", "nodejs", "nodejs"),
         ("npm", "npm", "npm", "npm")]
 TEST_NODE = [("node>=20.10", "nodejs", "nodejs", "nodejs")]  # node:test as the tests use it
 BROWSER = [("chromium", "chromium", "chromium", "chromium")]  # if there is no other browser
+# Debian has Chromium without its windows, which needs less CPU time.
+SHELL = [("chromium-headless-shell", "chromium-headless-shell")]
 
 # For docs/wasm, which is optional. As in learn, but only for Debian.
 PROGRAMS = [("clang++-19", "clang-19"), ("wasm-ld-19", "lld-19"), ("llvm-ar-19", "llvm-19"),
@@ -75,14 +77,19 @@ def firefox():
 
 
 def requirements(for_test: bool):
-    return NODE + (TEST_NODE if for_test else []) + (BROWSER if for_test and not browser() else [])
+    needed = [] if browser() else SHELL if has_package("chromium-headless-shell") else BROWSER
+    return NODE + (TEST_NODE + needed if for_test else [])
+
+
+def has_package(name: str) -> bool:
+    """True if this is Debian or a relative, and has the package."""
+    return bool(shutil.which("apt-cache")) and subprocess.run(["apt-cache", "show", name],
+                                                              capture_output=True).returncode == 0
 
 
 def optional():
     """Installs PROGRAMS if this system has packages for them."""
-    known = shutil.which("apt-cache") and subprocess.run(
-        ["apt-cache", "show", "libc++-19-dev-wasm32"], capture_output=True).returncode == 0
-    return PROGRAMS if known else []
+    return PROGRAMS if has_package("libc++-19-dev-wasm32") else []
 
 
 def install_packages() -> None:
