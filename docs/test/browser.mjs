@@ -17,7 +17,8 @@ const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/cs
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
   '--disable-background-networking',
   '--disable-component-update', '--disable-sync',
-  '--blink-settings=lazyLoadingImageMarginPxUnknown=1250']  // as Chromium, which knows the line's speed
+  // What Chromium finds out, and its headless shell does not: the screen's hinting, and the speed of the line.
+  '--font-render-hinting=none', '--blink-settings=lazyLoadingImageMarginPxUnknown=1250']
 let one_compiler = process.env.FA_EVERY_STATE ? [] : ['--js-flags=--liftoff-only']
 
 /// Chromium, when it starts, has both of its compilers.
