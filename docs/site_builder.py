@@ -24,8 +24,9 @@ NODE = [("node>=18.17", "nodejs", "nodejs", "nodejs"),
         ("npm", "npm", "npm", "npm")]
 TEST_NODE = [("node>=20.10", "nodejs", "nodejs", "nodejs")]  # node:test as the tests use it
 BROWSER = [("chromium", "chromium", "chromium", "chromium")]  # if there is no other browser
-# Debian has Chromium without its windows, which needs less CPU time.
-SHELL = [("chromium-headless-shell", "chromium-headless-shell")]
+# Debian has Chromium without its windows, which needs less CPU time, and without the font that Chromium brings.
+SHELL = [("chromium-headless-shell", "chromium-headless-shell"),
+         ("/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf", "fonts-liberation")]
 
 # For docs/wasm, which is optional. As in learn, but only for Debian.
 PROGRAMS = [("clang++-19", "clang-19"), ("wasm-ld-19", "lld-19"), ("llvm-ar-19", "llvm-19"),
