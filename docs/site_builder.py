@@ -24,7 +24,7 @@ NODE = [("node>=18.17", "nodejs", "nodejs", "nodejs"),
         ("npm", "npm", "npm", "npm")]
 TEST_NODE = [("node>=20.10", "nodejs", "nodejs", "nodejs")]  # node:test as the tests use it
 BROWSER = [("chromium", "chromium", "chromium", "chromium")]  # if there is no other browser
-# Debian has Chromium without its windows, which needs less CPU time, and without the font that Chromium brings.
+# Debian has a Chromium without windows, which needs less CPU time. The font is one that Chromium installs, too.
 SHELL = [("chromium-headless-shell", "chromium-headless-shell"),
          ("/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf", "fonts-liberation")]
 
@@ -58,7 +58,7 @@ def add_arguments(parser) -> None:
     parser.add_argument("--build", action="store_true", help="build only")
     parser.add_argument("--test", action="store_true",
                         help="build, and drive every page and figure in headless Chromium, "
-                             "and the pages' editors also in Firefox")
+                             "and the pages' editors in Firefox")
     parser.add_argument("--skip-if-missing", action="store_true",
                         help="with --test: no failure where Node or Chromium cannot be had")
 

@@ -17,7 +17,7 @@ const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.css': 'text/cs
 const FLAGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
   '--disable-background-networking',
   '--disable-component-update', '--disable-sync',
-  // What Chromium finds out, and its headless shell does not: the screen's hinting, and the speed of the line.
+  // The headless shell does not detect the hinting of text and the speed of the line, as Chromium does.
   '--font-render-hinting=none', '--blink-settings=lazyLoadingImageMarginPxUnknown=1250']
 let one_compiler = process.env.FA_EVERY_STATE ? [] : ['--js-flags=--liftoff-only']
 
